@@ -1,4 +1,4 @@
-"""The Prometheus metrics of one program, in a registry of their own."""
+"""The Prometheus metrics of a program, in a separate registry."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _Labels = TypeVar("_Labels", bound=tuple[str, ...])
 
 
 class ProgramMetrics:
-    """All metrics of a program, those of its process among them; one object a process."""
+    """All metrics of a program, with those of its process. A process has one of these objects."""
 
     def __init__(self, prefix: str = "") -> None:
-        """prefix: of the names that the program gives."""
+        """prefix: the beginning of the names of all metrics that are made below."""
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -40,14 +40,14 @@ class ProgramMetrics:
 
 
 def show_only(gauge: Gauge, values: Mapping[_Labels, float]) -> None:
-    """Show these values, by the values of the gauge's labels; all others of before disappear.
+    """Set a gauge to `values`, by the values of its labels, and remove all its other values.
 
-    A scrape meanwhile never finds one missing that was there before and stays.
+    A value that stays is never missing, so a scrape meanwhile sees it.
     """
-    for labels, value in values.items():
-        gauge.labels(*labels).set(value)
+    for label_values, value in values.items():
+        gauge.labels(*label_values).set(value)
     for family in gauge.collect():
         for sample in family.samples:
-            shown = tuple(sample.labels.values())
-            if shown not in values:
-                gauge.remove(*shown)
+            label_values_before = tuple(sample.labels.values())
+            if label_values_before not in values:
+                gauge.remove(*label_values_before)

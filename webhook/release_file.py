@@ -22,8 +22,8 @@ from webhook.webhook_settings import read_settings
 log = logging.getLogger(__name__)
 
 # The kubelet brings a changed ConfigMap within about a minute, so a second more doesn't matter. The
-# file has some ten kilobytes. To read it again and again is more robust than to watch for changes:
-# the kubelet puts two symbolic links before it.
+# file has about ten kilobytes. Reading it again and again is more robust than watching for changes,
+# because the kubelet changes symbolic links, not the file.
 POLL_SECONDS: Final = 1.0
 
 # In use until the first valid document: every pod is admitted unchanged.
@@ -40,7 +40,9 @@ class ReleaseFile:
         on_change: Callable[[ReleaseSettings], None] = lambda _settings: None,
         check: Callable[[ReleaseSettings], str] = lambda _settings: "",
     ) -> None:
-        """check: returns why to reject a document that can be read, "" to accept it."""
+        """path: a file, or the folder in which it is mounted. on_change: called with new settings.
+        check: returns why to reject valid settings; "": they are accepted.
+        """
         self._path = path / RELEASE_KEY if path.is_dir() else path
         self._metrics = metrics
         self._on_change = on_change
@@ -49,7 +51,7 @@ class ReleaseFile:
         self.settings = NO_RULES
         # What was read last; None: nothing could be read.
         self._last_text: bytes | None = None
-        # What is wrong with it; "": nothing.
+        # What is wrong with `_last_text`; "": nothing.
         self._fault = "not read yet"
 
     def readiness(self) -> Readiness:
@@ -116,5 +118,5 @@ class ReleaseFile:
             try:
                 self.poll()
             except Exception:
-                # The thread must survive any error: without it no change would be seen.
+                # No error may end the thread: then no change would be seen.
                 log.exception("policy poll failed")

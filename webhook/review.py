@@ -1,8 +1,8 @@
 """Answer AdmissionReview v1 requests: read the review, decide on its pod, write the answer.
 
-Guarantees: never raises, never answers 5xx; an error in Roost admits the pod unchanged, and is
-counted. Nothing of a pod's content is logged: env, args and image pull settings can hold tokens.
-Source: k8s.io/api/admission/v1.
+It never raises an exception, and never answers with a status of 5xx. After an error in Roost, the
+pod is admitted unchanged, and the error is counted. No content of a pod is logged: env, args and
+image pull settings can hold tokens. Source: k8s.io/api/admission/v1.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 # A UUID has 36 characters. The answer repeats the uid, so its length is bounded.
 _MAX_UID: Final = 128
-# How kube-apiserver begins a review: enough to answer one that is too large to be parsed.
+# How kube-apiserver begins a review. It has the uid, which the answer to a review needs that is too
+# large to be parsed.
 _HEAD: Final = re.compile(
     rb'\s{0,8}\{"kind":"AdmissionReview","apiVersion":"admission\.k8s\.io/v1","request":\{"uid":"([0-9A-Za-z-]{1,128})"'
 )
-# The API server truncates a warning beyond 256 characters, and drops all beyond 4096 in total.
+# The API server cuts a warning after 256 characters. It drops further warnings after 4096
+# characters in total.
 _MAX_WARNING: Final = 256
 _INTERNAL_WARNING: Final = "Roost: placement rules skipped: internal error, see the webhook's log"
 
@@ -50,17 +52,16 @@ _INTERNAL_WARNING: Final = "Roost: placement rules skipped: internal error, see 
 class MalformedReviewError(Exception):
     """The body is not an AdmissionReview v1 request.
 
-    The text says why, and quotes nothing of the body.
+    The text says why, and quotes nothing of the body. status: of the HTTP answer, 4xx.
     """
 
     def __init__(self, text: str, status: int = 400) -> None:
         super().__init__(text)
-        # HTTP status, 4xx.
         self.status = status
 
 
 class Review(NamedTuple):
-    """One request."""
+    """What is read of an AdmissionReview's request."""
 
     uid: str
     namespace: str
@@ -73,7 +74,7 @@ class Review(NamedTuple):
 
 def _is_oversized(body: bytes) -> bool:
     """Whether a request is too large to be parsed."""
-    # Each part has at least one byte, so a body of the usual size needn't be searched.
+    # Each part has at least a byte, so a short body needn't be searched.
     if len(body) <= MAX_JSON_PARTS:
         return False
     if len(body) > MAX_BODY_BYTES:
@@ -86,8 +87,8 @@ def _is_oversized(body: bytes) -> bool:
 def _answer_oversized(body: bytes) -> tuple[Answer, Decision]:
     """Admit the pod of a review that is too large to be parsed.
 
-    Raises MalformedReviewError when it doesn't begin as kube-apiserver's reviews do: after a 4xx
-    the API server applies the webhook's failurePolicy, which is Ignore by default.
+    Raises MalformedReviewError if the review doesn't begin like kube-apiserver's reviews. After a
+    4xx, the API server applies the webhook's failurePolicy, which is Ignore by default.
     """
     head = _HEAD.match(body)
     if head is None:
@@ -135,9 +136,10 @@ def _is_pod(request: Mapping[str, object]) -> bool:
 
 
 def _allow(uid: str, decision: Decision) -> Answer:
-    """Write the answer `allowed`, with a JSON Patch when there are operations."""
+    """Write the answer that admits the pod, with a JSON Patch if there are operations."""
     response: dict[str, object] = {"uid": uid, "allowed": True}
-    audit, warnings = decision.audit, decision.warnings
+    audit = decision.audit
+    warnings = decision.warnings
     if decision.result is ReviewResult.BEYOND_BOUNDS:
         audit = {"beyond-bounds": decision.reason}
         warnings = [f"Roost: pod admitted unchanged: more than {MOST[Bound(decision.reason)]}"]
@@ -154,18 +156,14 @@ def _allow(uid: str, decision: Decision) -> Answer:
 
 
 class Answer(NamedTuple):
-    """An HTTP response: status 200 with an AdmissionReview as JSON, or a 4xx with one line of
-    text.
-    """
+    """An HTTP response: status 200 with an AdmissionReview in JSON, or 4xx with a line of text."""
 
     status: int
     body: bytes
 
 
 class Reviewer:
-    """Answers reviews: one at a time on the HTTP server's loop, though it is safe for several
-    threads.
-    """
+    """Answers reviews. The HTTP server's loop calls it; several threads may call it, too."""
 
     def __init__(
         self,
@@ -174,9 +172,10 @@ class Reviewer:
         now: Callable[[], float],
         on_decision: Callable[[Decision, bool, float], None],
     ) -> None:
-        """settings, facts: fetched for each review. now: seconds of a monotonic clock.
+        """settings, facts: called for each review. now: seconds of a monotonic clock.
 
-        on_decision: told of each review whether it is a dry run, and how many seconds it took.
+        on_decision: called after each review, with the decision, whether it was a dry run, and how
+        many seconds it took.
         """
         self._settings = settings
         self._facts = facts
@@ -185,7 +184,7 @@ class Reviewer:
         self._on_decision = on_decision
 
     def review(self, body: bytes) -> Answer:
-        """Answer one request."""
+        """Answer a request. body: of the HTTP request. Raises nothing."""
         started = self._now()
         is_dry_run = False
         try:
@@ -205,7 +204,7 @@ class Reviewer:
         return answer
 
     def ring_sizes(self) -> dict[str, int]:
-        """Nodes in the ring of each class with a home."""
+        """How many nodes are in the ring of each class with a home, by class."""
         facts = self._facts()
         return {
             name: len(ring_of(pod_class, pod_class.home, facts).nodes)
@@ -236,15 +235,16 @@ class Reviewer:
             return Decision(ReviewResult.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
 
     def _current_rulebook(self) -> Rulebook:
-        """The rules of the present settings."""
+        """The rules of the present settings. They are kept until the settings change."""
         settings = self._settings()
         rulebook = self._rulebook
         if rulebook is None or rulebook.settings is not settings:
-            rulebook = self._rulebook = Rulebook(settings)
+            rulebook = Rulebook(settings)
+            self._rulebook = rulebook
         return rulebook
 
 
-def _log_fault(what: str, error: Exception) -> None:
+def _log_fault(consequence: str, error: Exception) -> None:
     """Log where an error happened, but not its message, which may quote a pod."""
     frames = "".join(traceback.format_tb(error.__traceback__))
-    log.error("%s: %s\n%s", what, type(error).__name__, frames)
+    log.error("%s: %s\n%s", consequence, type(error).__name__, frames)

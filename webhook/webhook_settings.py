@@ -1,4 +1,4 @@
-"""Which parts of release.json the webhook reads."""
+"""Read the parts of release.json that the webhook needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from roost_core.release.release_settings import ReleaseSettings
 
 
 def watched_parts(settings: ReleaseSettings) -> tuple[object, ...]:
-    """What decides which objects are watched."""
+    """The settings that decide which objects are watched."""
     return (
         settings.name,
         settings.namespace,
@@ -21,7 +21,7 @@ def watched_parts(settings: ReleaseSettings) -> tuple[object, ...]:
 
 
 def rule_parts(settings: ReleaseSettings) -> tuple[object, ...]:
-    """All that the rules read: documents with equal parts place pods alike."""
+    """All settings that rules read. Documents with equal parts place pods in the same way."""
     return (
         *watched_parts(settings),
         settings.packing_profiles,
@@ -34,13 +34,15 @@ def rule_parts(settings: ReleaseSettings) -> tuple[object, ...]:
 
 
 def parse_settings(document: Document, revision: str = "") -> ReleaseSettings:
-    """The settings of a document. Raises SettingsError with all faults at once."""
+    """The settings of a document. Raises SettingsError with all faults."""
     settings = ReleaseSettings(Reader(), document, revision)
+    # A setting is read, and its faults noted, when it is first asked for.
     rule_parts(settings)
     settings.raise_faults()
     return settings
 
 
 def read_settings(text: bytes) -> ReleaseSettings:
-    """The settings of a document's text. Raises SettingsError."""
-    return parse_settings(*load_document("the document", lambda: text))
+    """The settings of release.json. Raises SettingsError with all faults."""
+    document, revision = load_document("the document", lambda: text)
+    return parse_settings(document, revision)

@@ -1,9 +1,8 @@
-"""Connect as a program of a cluster: as the pod's own service account, or by a kubeconfig that is
-given.
+"""Connect to a cluster: as the pod's own service account, or by a given kubeconfig.
 
-In a pod, the credentials are two files that the kubelet keeps. Kubeconfigs are read by the official
-client, in kubeconfig.py: its import takes half of a webhook's memory, so programs in a cluster do
-without.
+In a pod, the credentials are two files that the kubelet keeps. kubeconfig.py reads kubeconfigs with
+the official client. Importing that takes half of a webhook's memory, so programs in a cluster don't
+import it.
 """
 
 import os
@@ -22,17 +21,16 @@ from roost_core.objects.fields import JSONObject
 ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST_VARIABLE: Final = "KUBERNETES_SERVICE_HOST"
 _PORT_VARIABLE: Final = "KUBERNETES_SERVICE_PORT"
-# A kubelet replaces a token long before it expires.
+# How often the token is read again. A kubelet replaces a token long before it expires.
 TOKEN_SECONDS: Final = 60.0
 _FIX: Final = "Give --kubeconfig, or run inside a cluster."
 
 
 def account_header(file: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[], str]:
-    """Give the header Authorization of the pod's service account, whose token the kubelet keeps in
-    this file.
+    """Make a function that returns the header Authorization of the pod's service account.
 
-    It is read now, and again every minute: the kubelet replaces it. Raises OSError, ValueError;
-    later ClusterError.
+    file: where the kubelet keeps the token. It is read now, and again after TOKEN_SECONDS. Raises
+    OSError or ValueError; the function raises ClusterError. clock: monotonic seconds.
     """
     token = _content(file)
     until = clock() + TOKEN_SECONDS
@@ -53,9 +51,9 @@ def account_header(file: Path, clock: Callable[[], float] = time.monotonic) -> C
 def connect(
     kubeconfig: Path | None, on_request: Callable[[str], None] = lambda _verb: None
 ) -> Client:
-    """Connect by a kubeconfig; without one, as the pod's own service account.
+    """Connect by a kubeconfig; None: as the pod's own service account.
 
-    Raises ClusterError.
+    on_request: called with the verb of each request. Raises ClusterError.
     """
     if kubeconfig is not None:
         from roost_core.kube.kubeconfig import connect_by_files  # noqa: PLC0415 - see above
@@ -70,16 +68,17 @@ def connect(
 def connect_in_pod(
     folder: Path, environment: Mapping[str, str], on_request: Callable[[str], None]
 ) -> Client:
-    """Connect as the service account whose token and CA are in the folder. Raises OSError,
-    ValueError.
+    """Connect as the service account whose token and CA are in the folder.
 
-    A proxy that the environment names isn't asked: the API server is in the cluster.
+    environment: names the API server's host and port. A proxy in it isn't used: the API server is
+    in the cluster. Raises OSError, ValueError.
     """
     host = environment.get(HOST_VARIABLE)
     port = environment.get(_PORT_VARIABLE)
     if not host or not port:
         raise ValueError(f"{HOST_VARIABLE} and {_PORT_VARIABLE} aren't set")
     authority = folder / "ca.crt"
+    # Raises if the file is missing or empty.
     _content(authority)
     pool = urllib3.PoolManager(
         cert_reqs=ssl.CERT_REQUIRED,
@@ -87,7 +86,7 @@ def connect_in_pod(
         retries=RETRIES,
         maxsize=POOL_CONNECTIONS,
     )
-    # An IPv6 address.
+    # A URL has an IPv6 address in brackets.
     name = f"[{host}]" if ":" in host else host
     return Client(f"https://{name}:{port}", pool, account_header(folder / "token"), on_request)
 
@@ -100,11 +99,11 @@ def _content(file: Path) -> str:
 
 
 def own_service_account(client: Client, namespace: str) -> JSONObject | None:
-    """Return an ownerReference to the service account that we are in `namespace`; None if we are
-    not one.
+    """Return an ownerReference to the service account of `client`.
 
-    What it owns is garbage-collected with it, so an uninstall leaves nothing that was made at run
-    time.
+    None: the client's account isn't a service account of `namespace`. Objects with this owner are
+    garbage-collected after an uninstall. So objects that were made at run time go, too. Raises
+    ClusterError.
     """
     review = client.create(
         "/apis/authentication.k8s.io/v1/selfsubjectreviews",

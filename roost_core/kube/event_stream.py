@@ -1,10 +1,13 @@
-"""Stream every change of one kind of object, in order, by list-then-watch.
+"""Stream every change of one kind of object, in order: first a list, then a watch.
 
-Resumes after a dropped watch, lists again when the resourceVersion has expired (410), waits longer
-after each failure, and detects dead connections. A gapless stream continues where an earlier run
-stopped, and says when changes were missed or may have happened earlier than they were read. Its
-consumer may be slow: nothing more is read until it has processed what it was given.
-(docs/decisions/0002-webhook-server.md says why not kubernetes.informer.)
+A stream resumes after a dropped watch, and lists again when the resourceVersion has expired (410).
+It waits longer after each failure, and detects dead connections.
+
+A gapless stream continues where an earlier run stopped. It says when changes were missed, or may
+have happened earlier than they were read. Its consumer may be slow: nothing is read until the
+consumer has processed the last event.
+
+docs/decisions/0002-webhook-server.md says why kubernetes.informer isn't used.
 """
 
 from __future__ import annotations
@@ -28,36 +31,37 @@ from roost_core.objects.fields import JSONObject
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-# Spreads replicas, keeps no secret. Of our own: the module's is whoever seeds it, and no other
-# thread may move it on.
+# Spreads the requests of replicas over time; no secret depends on it. The functions of `random`
+# would share their state with other code, which may set its seed.
 _SPREAD: Final = random.Random()  # noqa: S311
 
-
-# Objects a page: parsing a page holds the interpreter, and admission reviews wait. 100 nodes take
-# about 5 ms.
+# Objects in a page of a list. While a page is parsed, admission reviews wait; 100 nodes take about
+# 5 ms.
 PAGE_OBJECTS: Final = 100
-# The server ends a watch after this long, and we resume: spreads load over API servers that were
-# restarted.
+# The server ends a watch after this time, and a new watch resumes. So watches also spread over API
+# servers that were restarted.
 WATCH_SECONDS: Final = 300
-# The server sends a bookmark a minute; after more than two minutes without, the connection is dead.
+# The server sends a bookmark every minute. After this time without one, the connection is dead.
 SILENCE_SECONDS: Final = 150.0
-# The first watch after a fault: its end tells at once that nothing changed, which a bookmark would
-# after a minute.
+# How long the first watch after a fault lasts. Its end shows that watching works; a bookmark would
+# show it only after a minute.
 RETURN_SECONDS: Final = 5
-# Events come without bookmarks: the server has no cache of them. Their watches end well before
-# silence means anything.
+# How long a watch without bookmarks lasts: it ends before SILENCE_SECONDS. The server has no cache
+# of Events, and so sends no bookmarks for them.
 UNMARKED_WATCH_SECONDS: Final = 90
 FIRST_BACKOFF_SECONDS: Final = 0.5
 LAST_BACKOFF_SECONDS: Final = 30.0
-# A server (or a proxy) that ends watches sooner, without an event, is asked less and less often.
+# If a server or a proxy ends a watch sooner than this, without an event, the next waits longer.
 SHORT_WATCH_SECONDS: Final = 1.0
-# Forbidden; or a kind that the API server doesn't serve, such as device classes before 1.34.
+# The watch is forbidden, or the API server doesn't serve the kind: device classes before 1.34.
 _REFUSED: Final = (403, NOT_FOUND)
 GONE: Final = 410
-# After this long without reading, changes may have happened much earlier than they are read.
+# If nothing was read for longer than this, changes may have happened much earlier than they are
+# read.
 LATE_SECONDS: Final = 1.0
-# After this long without an event, there is none waiting.
+# After this time without an event, no event is waiting to be read.
 QUIET_SECONDS: Final = 30.0
+# Why changes are lost, in words.
 FORGOTTEN: Final = "the API server had forgotten what came after the last position"
 RESTORED: Final = "it was restored from a backup, or is another one"
 
@@ -90,10 +94,10 @@ class WatchEvent:
     # What the stream's `read` returned; None for changes without an object, and for objects that it
     # ignores.
     item: Any
-    # resourceVersion from which to continue after this.
+    # resourceVersion from which to continue after this event.
     version: str
-    # Unix time when it was read; it happened then or, if `is_late`, at any time since the last
-    # event.
+    # When the event was read; Unix time. The change happened then. If `is_late`, it happened at any
+    # time since the last event.
     at: float = 0.0
     is_late: bool = False
 
@@ -141,11 +145,12 @@ class EventStream:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """gapless: False for a consumer that only needs the present state; then no change is
+        """gapless: False for a consumer that needs only the present state; then no change is
         reported as lost or late.
 
-        position: the version where an earlier run stopped, "" if there was none; for gapless
-        streams.
+        position: for gapless streams, the version where an earlier run stopped; "": there was none.
+        on_error: called with the kind after each failure. clock: monotonic seconds. wall: Unix
+        time.
         """
         self.kind = list_watch.kind
         self._client = client
@@ -160,11 +165,12 @@ class EventStream:
         self._clock = clock
         self._wall = wall
         self._version = position
-        # What has happened up to this version had happened when we began to listen (again).
+        # Changes up to this version had happened before the stream began to listen, or to listen
+        # again: they are late.
         self._late_until = 0
         # Whether a complete list has been read.
         self.is_listed = False
-        # Why what comes after `_version` can't be had; "" as long as it can.
+        # Why the changes after `_version` can't be read; "": they can.
         self._lost = ""
         # Why the last try failed; "" if it didn't.
         self.fault = ""
@@ -173,34 +179,33 @@ class EventStream:
         self._heard_at = clock()
 
     def age_seconds(self) -> float:
-        """Seconds since the last message of the server, including bookmarks: up to about a minute
-        is normal.
+        """Seconds since the last message of the server, bookmarks included.
+
+        Up to about a minute is normal.
         """
         return self._clock() - self._heard_at
 
     def run(self, stop: threading.Event) -> None:
-        """List, watch, resume and, where the server has forgotten, list again, until `stop`."""
+        """List, watch and resume until `stop`. If the server forgot the position, list again."""
         backoff_seconds = FIRST_BACKOFF_SECONDS
         while not stop.is_set():
             try:
                 if not self.is_listed:
                     self._list(stop)
-                if self._watch(stop):
-                    # Only a watch that ended well, and not at once, proves that watching works.
+                ended_well = self._watch(stop)
+                if ended_well:
+                    # A watch that ended at once, without an event, proves nothing.
                     backoff_seconds = FIRST_BACKOFF_SECONDS
                     continue
             except ClusterError as error:
                 self._note_failure(error)
-                if (
-                    isinstance(error, ApiError)
-                    and error.status == GONE
-                    and self.age_seconds() > LAST_BACKOFF_SECONDS
-                ):
-                    # The API server answers again, and has only forgotten our place. A list is a
-                    # sign of life, so this happens once.
+                is_position_gone = isinstance(error, ApiError) and error.status == GONE
+                if is_position_gone and self.age_seconds() > LAST_BACKOFF_SECONDS:
+                    # The API server answers again, and has only forgotten the position. The list
+                    # that follows makes the age 0, so this doesn't happen again and again.
                     backoff_seconds = FIRST_BACKOFF_SECONDS
-            except Exception as error:  # noqa: BLE001 - whatever it is: a thread that ends leaves a consumer that is deaf
-                self._doubt()
+            except Exception as error:  # noqa: BLE001 - if the thread ended, its consumer would learn of no more changes
+                self._doubt_position()
                 self._note_failure(ClusterError(_unforeseen(error)))
             stop.wait(backoff_seconds * _SPREAD.uniform(0.5, 1.0))
             backoff_seconds = min(2 * backoff_seconds, LAST_BACKOFF_SECONDS)
@@ -213,37 +218,39 @@ class EventStream:
         if status == GONE:
             if self._version:
                 self._send(WatchEventType.LOST, self._lost or FORGOTTEN)
-            self._forget_place()
+            self._forget_position()
         fault = str(error)
         if fault != self.fault:
             self.fault = fault
-            # Without a place to keep, 410 is how a watch that slept too long ends: nothing to mend.
+            # A stream that isn't gapless needs no position, so a 410 is nothing to mend.
             is_usual = status == NOT_FOUND or (status == GONE and not self._is_gapless)
             level = logging.INFO if is_usual else logging.WARNING
             log.log(level, "watch broken kind=%s: %s", self.kind, fault)
 
-    def _forget_place(self) -> None:
-        self._version = self._lost = ""
+    def _forget_position(self) -> None:
+        self._version = ""
+        self._lost = ""
         self.is_listed = False
 
-    def _doubt(self) -> None:
-        """The position may be invalid: list again, unless the stream is gapless."""
+    def _doubt_position(self) -> None:
+        """Note that the position may be invalid: list again, unless the stream is gapless."""
         if not self._is_gapless:
-            self._forget_place()
+            self._forget_position()
 
     def _send(self, change: WatchEventType, item: Any = None, key: str = "") -> None:  # noqa: ANN401 - see WatchEvent.item
         self._on_event(WatchEvent(self.kind, change, key, item, self._version, self._wall()))
 
     def _list(self, stop: threading.Event) -> None:
-        """List everything, as of the position, so that the watch can continue from there without a
-        gap.
+        """List all objects as they were at the position, so that the watch continues without a gap.
+
+        Without a position, list them as they are now.
         """
         query: dict[str, str | int | bool] = {**self._selectors, "limit": PAGE_OBJECTS}
         if self._version:
-            self._find_late()
+            self._find_late_version()
             query |= {"resourceVersion": self._version, "resourceVersionMatch": "Exact"}
         page = self._client.get(self._path, query)
-        # Only now: a failed list sends no event.
+        # A list whose first page fails sends no event.
         self._send(WatchEventType.LISTING)
         while not stop.is_set():
             metadata = page.get("metadata") or {}
@@ -253,7 +260,7 @@ class EventStream:
             if not token:
                 self._version = str(metadata.get("resourceVersion") or "")
                 self.is_listed = True
-                self._hear()
+                self._note_life()
                 self._send(WatchEventType.SYNCED)
                 return
             page = self._client.get(
@@ -266,7 +273,7 @@ class EventStream:
         had_events = False
         seconds = self._watch_seconds + _SPREAD.randrange(self._watch_seconds // 2)
         if self._is_gapless:
-            self._find_late()
+            self._find_late_version()
         elif self.fault:
             seconds = RETURN_SECONDS
         query: dict[str, str | int | bool] = {
@@ -275,30 +282,31 @@ class EventStream:
             "allowWatchBookmarks": True,
         }
         query |= {"resourceVersion": self._version, "timeoutSeconds": seconds}
-        before = self._late_until
-        listens_since = self._clock()
+        version_before = self._late_until
+        last_event_at = self._clock()
         for line in self._client.lines(self._path, query, SILENCE_SECONDS):
             if stop.is_set():
                 return True
             self._handle(line)
             had_events = True
-            listens_since = self._clock()
+            last_event_at = self._clock()
         ended_well = had_events or self._clock() - opened_at >= SHORT_WATCH_SECONDS
         if self._is_gapless:
-            if not self._has_bookmarks and self._clock() - listens_since >= QUIET_SECONDS:
-                self._mark(before)
+            if not self._has_bookmarks and self._clock() - last_event_at >= QUIET_SECONDS:
+                self._send_own_bookmark(version_before)
         elif ended_well:
-            # Without bookmarks this is all that is heard of a kind that doesn't change.
-            self._hear()
+            # For a kind without bookmarks and changes, the end of a watch is the only sign of life.
+            self._note_life()
         return ended_well
 
-    def _mark(self, version: int) -> None:
-        """Send a bookmark of our own: all changes up to this version have been read.
+    def _send_own_bookmark(self, version: int) -> None:
+        """Send a bookmark that says that all changes up to this version have been read.
 
-        It is the server's version before a watch that ended well and whose last seconds brought
-        nothing. Without it, the position of a kind that seldom changes would expire on the server.
+        version: the server's version before a watch that ended well, and whose last seconds brought
+        no event. Without the bookmark, the position of a kind that seldom changes would expire on
+        the server.
         """
-        self._hear()
+        self._note_life()
         if version > _number(self._version):
             self._version = str(version)
             self._send(WatchEventType.BOOKMARK)
@@ -309,27 +317,26 @@ class EventStream:
             change = event["type"]
             item = event["object"]
         except (ValueError, KeyError, TypeError):
-            self._doubt()
+            self._doubt_position()
             raise ClusterError("the watch sent something that is not an event") from None
         if change == "ERROR":
-            self._doubt()
+            self._doubt_position()
             raise ApiError(int(item.get("code") or 0), f"watch ended: {item.get('reason')}")
         began_at = self._clock()
         version = str(item["metadata"]["resourceVersion"])
         if change == "BOOKMARK":
             self._version = version
-            self._hear()
+            self._note_life()
             self._send(WatchEventType.BOOKMARK)
         elif 0 < _number(version) <= _number(self._version) and not self._is_gapless:
-            # The change comes again, or late: what is known is newer.
-            self._hear()
+            # The change was already read, in a newer version of the object.
+            self._note_life()
         elif change in _WATCHED:
             read = self._read(item)
             is_late = _number(version) <= self._late_until
-            # Only what can be read was heard: a stream that fails of the same line again and again
-            # grows old.
-            self._hear()
-            # WatchEvent with its own version: whoever stores it may go on after it.
+            # After `read`: a stream that fails again and again at the same line must count as old.
+            self._note_life()
+            # The event has its own version: a consumer that stored the event continues after it.
             self._on_event(
                 WatchEvent(
                     self.kind,
@@ -344,17 +351,18 @@ class EventStream:
             self._version = version
             if self._is_gapless and self._clock() - began_at > LATE_SECONDS:
                 # The consumer was slow, and messages of the server are waiting to be read.
-                self._find_late()
+                self._find_late_version()
 
-    def _find_late(self) -> None:
-        """Read the present version: changes up to it are late. Raises ApiError if it is behind
-        ours.
+    def _find_late_version(self) -> None:
+        """Read the server's present version: changes up to it are late.
 
-        A list without a version is never older than anything the server has sent. A watch from a
-        future version would send nothing until then, and miss the changes before it.
+        Raises ApiError if it is older than the position. A list without a version is never older
+        than what the server has sent, so the server lost data. A watch from a version in the future
+        would miss the changes before it.
         """
         metadata = self._client.get(self._path, {"limit": 1}).get("metadata") or {}
-        version = self._late_until = _number(str(metadata.get("resourceVersion") or ""))
+        version = _number(str(metadata.get("resourceVersion") or ""))
+        self._late_until = version
         if 0 < version < _number(self._version):
             self._lost = (
                 f"the API server stood at {version}, before the last position {self._version}:"
@@ -362,7 +370,8 @@ class EventStream:
             )
             raise ApiError(GONE, self._lost)
 
-    def _hear(self) -> None:
+    def _note_life(self) -> None:
+        """Note that the server sent something readable, so the last fault is over."""
         self._heard_at = self._clock()
         if self.fault:
             log.info("watch works again kind=%s", self.kind)
@@ -378,7 +387,10 @@ def object_key(item: JSONObject) -> str:
 
 
 def _number(version: str) -> int:
-    """A resourceVersion as a number (Kubernetes says they can be compared); 0 for anything else."""
+    """A resourceVersion as a number; 0 for anything else.
+
+    Kubernetes promises that resourceVersions of a kind can be compared as numbers.
+    """
     return int(version) if version.isdigit() else 0
 
 

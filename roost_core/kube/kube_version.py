@@ -1,7 +1,6 @@
-"""Read the cluster's Kubernetes minor from the API server, and notice when it changes.
+"""Read the cluster's Kubernetes minor from the API server (/version), and notice when it changes.
 
-Owns /version. Guarantee: nobody who plans by kube-scheduler's rules goes by a minor that was merely
-assumed.
+Plans that follow kube-scheduler's rules need the minor, and never assume one.
 """
 
 from __future__ import annotations
@@ -16,29 +15,31 @@ from typing import Final
 from roost_core.kube.client import Client, ClusterError
 
 ASK_AGAIN_SECONDS: Final = 120.0
-# During an upgrade of the control plane, its replicas have different versions.
+# So often the same new minor must be read. During an upgrade, the API servers have different
+# versions, and answers alternate.
 ALIKE_ANSWERS: Final = 2
 
 log = logging.getLogger(__name__)
 
 
 def read_minor(client: Client) -> int:
-    """Return 36 for Kubernetes 1.36 and "36+".
+    """Return the cluster's minor: 36 for Kubernetes 1.36.
 
     Raises ClusterError, also if the response has no minor.
     """
-    written = client.get("/version").get("minor")
-    number = re.match(r"\d+", str(written))
+    minor = client.get("/version").get("minor")
+    # Some providers write "36+".
+    number = re.match(r"\d+", str(minor))
     if number is None:
         raise ClusterError(
-            f"GET /version: found minor {written!r}, expected a number. Is this a Kubernetes API"
+            f"GET /version: found minor {minor!r}, expected a number. Is this a Kubernetes API"
             " server?"
         )
     return int(number[0])
 
 
 def wait_for_minor(client: Client, seconds: float, *, interval_seconds: float = 1.0) -> int:
-    """Call `read_minor` until it succeeds, for this long. Raises its last ClusterError."""
+    """Call `read_minor` until it succeeds, for `seconds`. Raises its last ClusterError."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -58,8 +59,10 @@ def follow_minor(
     *,
     seconds: float = ASK_AGAIN_SECONDS,
 ) -> None:
-    """Poll until `stop`, or until another minor was read twice in a row: then report it and
-    return.
+    """Read the minor every `seconds` until `stop`, or until it changes.
+
+    minor: the minor before. on_change: called with another minor, after ALIKE_ANSWERS reads of it
+    in a row. Then the function returns.
     """
     last = minor
     times = 0

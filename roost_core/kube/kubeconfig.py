@@ -1,8 +1,7 @@
-"""Connect by kubeconfigs, with all their kinds of credentials, which the official client reads and
-refreshes.
+"""Connect by kubeconfigs. The official client reads and refreshes all their kinds of credentials.
 
-Its typed models stay out of the way: turning a node into Python classes takes ten times as long as
-reading its JSON.
+The client's classes for objects aren't used: turning a node into Python objects takes ten times as
+long as reading its JSON.
 """
 
 import os
@@ -29,10 +28,10 @@ def connect_by_files(
 ) -> Client:
     """Connect by kubeconfigs. Raises ClusterError.
 
-    files: separated as in PATH. Where several name the same thing, the first file decides.
-    context: None is the current one.
+    files: paths, separated as in PATH. If several files name the same thing, the first decides.
+    context: None: the current context. on_request: called with the verb of each request.
     """
-    # A configuration of our own: the client's default is global and mutable.
+    # The client's default configuration is global and mutable, so it isn't used.
     configuration: Any = Configuration()
     configuration.retries = RETRIES
     try:
@@ -41,19 +40,19 @@ def connect_by_files(
             config_file=files, context=chosen, client_configuration=configuration
         )
         namespace = ""
-        # The client raises here where no file names a current context, even if `context` is given.
+        # The client raises if no file names a current context, even if `context` is given.
         with suppress(ConfigException):
             contexts, current = _config.list_kube_config_contexts(config_file=files)
-            active = next((context for context in contexts if context["name"] == chosen), current)
+            active = next((entry for entry in contexts if entry["name"] == chosen), current)
             namespace = str(active["context"].get("namespace") or "")
     except yaml.YAMLError:
-        # Its message quotes the file, where tokens are.
+        # The message of the error would quote the file, which holds tokens.
         raise unusable(f"kubeconfig {files}", ValueError("it isn't valid YAML"), _FIX) from None
     except (ConfigException, OSError, ValueError) as error:
         raise unusable(f"kubeconfig {files}", error, _FIX) from None
     except (TypeError, AttributeError, KeyError, RecursionError):
-        # What the client says where a list or a text stands for a mapping, or of a thousand
-        # brackets, would help nobody.
+        # The client raises these for a list or a text in the place of a map, and for a thousand
+        # brackets. Its messages wouldn't help.
         raise unusable(f"kubeconfig {files}", ValueError("it isn't a kubeconfig"), _FIX) from None
 
     def authorization() -> str:
@@ -73,11 +72,12 @@ def connect_by_files(
 
 
 def _first_context(files: str) -> str | None:
-    """The current context of the first of several kubeconfigs that has one; the client would take
-    the last one's.
+    """The current context of the first of several kubeconfigs that names one.
+
+    The client would take the last. None: no file names one, or there is only one file.
     """
     if os.pathsep not in files:
-        # With a single file the client takes the right one.
+        # With a single file the client takes the right context.
         return None
     for file in files.split(os.pathsep):
         path = Path(file).expanduser()

@@ -1,8 +1,8 @@
 """Elect one of several replicas by a Lease, by client-go's rules.
 
-The official client's leader election uses a clock that may jump, can't be stopped, ends its thread
-on a network error and never releases the Lease. (docs/decisions/0002-webhook-server.md) Source:
-k8s.io/client-go/tools/leaderelection.
+The official client has a leader election, too. It uses a clock that may jump, can't be stopped,
+ends its thread after a network error, and never releases the Lease
+(docs/decisions/0002-webhook-server.md). Source: k8s.io/client-go/tools/leaderelection.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 # Kubernetes' defaults for leader election.
 RENEW_SECONDS: Final = 10
 RETRY_SECONDS: Final = 2.0
-# A second try within RENEW_SECONDS is better than a longer wait.
+# How long to wait for an answer. It leaves time for a second try within RENEW_SECONDS.
 READ_SECONDS: Final = 4.0
 
 
@@ -36,11 +36,13 @@ def steady_seconds() -> float:
 
 
 class Leadership:
-    """Whether this replica holds the Lease. `run` belongs to one thread, `is_leader` is safe to
-    read from any.
+    """Whether this replica holds the Lease.
 
-    Two never lead at once, whatever their clocks show: who leads stops RENEW_SECONDS after it began
-    to renew; another takes over no earlier than LEASE_SECONDS after it first saw that renewal.
+    `run` belongs to one thread. `is_leader` may be read from any thread.
+
+    Two replicas never lead at once, whatever their clocks show. A leader stops RENEW_SECONDS after
+    it began its last renewal. Another replica takes over no earlier than LEASE_SECONDS after it
+    first saw that renewal.
     """
 
     def __init__(
@@ -54,10 +56,11 @@ class Leadership:
         is_fit: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = steady_seconds,
     ) -> None:
-        """owner: returns an ownerReference, so that the Lease is deleted with its owner.
+        """identity: the name of this replica in the Lease. owner: returns an ownerReference, so
+        that the Lease is deleted with its owner.
 
-        is_fit: whether this replica could do the leader's work; while not, it neither asks for the
-        Lease nor keeps it.
+        is_fit: whether this replica can do the leader's work. While it can't, it neither asks for
+        the Lease nor keeps it. clock: monotonic seconds.
         """
         self._client = client
         self._clock = clock
@@ -69,15 +72,14 @@ class Leadership:
         self._identity = identity
         # As last read or written.
         self._lease: JSONObject = {}
-        # Since when it has had this spec, as far as this replica saw.
+        # When this replica first saw the Lease's present spec.
         self._observed_at = 0.0
+        # When this replica began its last renewal; None: it doesn't hold the Lease.
         self._renewed_at: float | None = None
 
     @property
     def is_leader(self) -> bool:
-        """True from a renewal until RENEW_SECONDS after: well before another replica may take
-        over.
-        """
+        """True for RENEW_SECONDS after a renewal. Only later may another replica take over."""
         renewed_at = self._renewed_at
         return renewed_at is not None and self._clock() - renewed_at < RENEW_SECONDS
 
@@ -97,17 +99,18 @@ class Leadership:
         self.release()
 
     def try_once(self) -> None:
-        """Acquire or renew once; failures change nothing."""
-        # Before the request: other replicas count from when they observe it.
+        """Try once to acquire or renew the Lease. A failure changes nothing."""
+        # Before the request: other replicas count from when they see its result, which is later.
         began_at = self._clock()
         try:
-            if self._acquire_or_renew():
+            is_held = self._acquire_or_renew()
+            if is_held:
                 self._renewed_at = began_at
             elif self._holder != self._identity:
                 self._renewed_at = None
         except ClusterError as error:
             log.warning("lease can't be acquired: %s", error)
-        except Exception:  # the thread must outlive whatever others may have written into the Lease
+        except Exception:  # whatever others wrote into the Lease must not end the thread
             log.exception("lease can't be renewed")
 
     def release(self) -> None:
@@ -116,7 +119,7 @@ class Leadership:
             return
         self._renewed_at = None
         with contextlib.suppress(ClusterError):
-            self._see(self._client.get(self._path, read_seconds=READ_SECONDS))
+            self._note(self._client.get(self._path, read_seconds=READ_SECONDS))
             if self._holder == self._identity:
                 self._write({**self._spec, "holderIdentity": ""})
 
@@ -131,31 +134,40 @@ class Leadership:
         return str(self._spec.get("holderIdentity") or "")
 
     def _acquire_or_renew(self) -> bool:
-        # The leader needn't read first: its write fails if another replica has written.
-        if self.is_leader and self._holder == self._identity and self._renew():
-            return True
+        """Returns whether this replica holds the Lease now. Raises ClusterError."""
+        if self.is_leader and self._holder == self._identity:
+            # The leader needn't read the Lease first: its write fails if another replica has
+            # written.
+            is_renewed = self._renew()
+            if is_renewed:
+                return True
         lease = self._client.find(self._path, read_seconds=READ_SECONDS)
         if lease is None:
             return self._create()
-        self._see(lease)
-        # By our own clock, never by the time in the Lease.
-        lasts = self._spec.get("leaseDurationSeconds")
-        lasts = lasts if isinstance(lasts, int) and lasts > 0 else LEASE_SECONDS
-        if self._holder not in ("", self._identity) and self._clock() - self._observed_at <= lasts:
+        self._note(lease)
+        duration = self._spec.get("leaseDurationSeconds")
+        if not isinstance(duration, int) or duration <= 0:
+            duration = LEASE_SECONDS
+        # By this replica's clock, never by the time in the Lease.
+        is_expired = self._clock() - self._observed_at > duration
+        is_of_another = self._holder not in ("", self._identity)
+        if is_of_another and not is_expired:
             return False
         return self._renew()
 
-    def _see(self, lease: JSONObject) -> None:
+    def _note(self, lease: JSONObject) -> None:
+        """Keep the Lease as read or written, and since when it has had its spec."""
         if lease.get("spec") != self._lease.get("spec"):
             self._observed_at = self._clock()
         self._lease = lease
 
     def _create(self) -> bool:
+        """Create the Lease for this replica. False: another replica was faster."""
         metadata: JSONObject = {"name": self._name, "labels": {PART_OF_LABEL: OWN_PART}}
         owner = self._owner()
         if owner is not None:
             metadata["ownerReferences"] = [owner]
-        now = _micro_time()
+        now = _now_as_micro_time()
         spec = self._held_by_us({"acquireTime": now, "leaseTransitions": 0}, now)
         body = {
             "apiVersion": "coordination.k8s.io/v1",
@@ -164,7 +176,7 @@ class Leadership:
             "spec": spec,
         }
         try:
-            self._see(self._client.create(self._folder, body))
+            self._note(self._client.create(self._folder, body))
         except ApiError as error:
             if error.status == CONFLICT:
                 return False
@@ -172,15 +184,18 @@ class Leadership:
         return True
 
     def _renew(self) -> bool:
-        """Write our identity into the Lease as last read; False if it has changed or is gone."""
-        now = _micro_time()
+        """Write this replica's identity into the Lease as last read.
+
+        False: the Lease has changed since, or is gone.
+        """
+        now = _now_as_micro_time()
         spec = dict(self._spec)
         if self._holder != self._identity:
             transitions = spec.get("leaseTransitions")
-            spec |= {
-                "acquireTime": now,
-                "leaseTransitions": (transitions if isinstance(transitions, int) else 0) + 1,
-            }
+            if not isinstance(transitions, int):
+                transitions = 0
+            spec["acquireTime"] = now
+            spec["leaseTransitions"] = transitions + 1
         try:
             self._write(self._held_by_us(spec, now))
         except ApiError as error:
@@ -198,13 +213,10 @@ class Leadership:
         }
 
     def _write(self, spec: JSONObject) -> None:
-        self._see(
-            self._client.replace(
-                self._path, {**self._lease, "spec": spec}, read_seconds=READ_SECONDS
-            )
-        )
+        lease = {**self._lease, "spec": spec}
+        self._note(self._client.replace(self._path, lease, read_seconds=READ_SECONDS))
 
 
-def _micro_time() -> str:
+def _now_as_micro_time() -> str:
     """The present time as Kubernetes' MicroTime."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

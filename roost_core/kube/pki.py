@@ -1,8 +1,7 @@
-"""Make the webhook's certificates: an authority (CA) and the leaves it signs. ECDSA P-256; time is
-an argument.
+"""Make the webhook's certificates: an authority (CA) and the leaves that it signs.
 
-P-256 because the API server opens new connections often, and an RSA handshake costs several times
-as much.
+The keys are ECDSA P-256. The API server often opens new connections, and a handshake with RSA costs
+several times as much. The present time is an argument.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from roost_core.placement.labels import shorten
 
-# For API servers whose clock is behind ours.
+# So long before now certificates begin, for API servers whose clocks are behind.
 BACKDATE_SECONDS: Final = 3600.0
 MAX_COMMON_NAME: Final = 64
 
@@ -32,16 +31,14 @@ class PkiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A CA's certificate or a leaf, with its key.
-
-    Times are Unix seconds; `made_at` leaves the backdating out.
-    """
+    """A CA's certificate or a leaf, with its key. Times are Unix time."""
 
     certificate_pem: bytes
     key_pem: bytes = field(repr=False)
+    # When it was made: BACKDATE_SECONDS after the beginning that it names.
     made_at: float
     ends_at: float
-    # The CA that signed a leaf, as PEM.
+    # The certificate of the CA that signed a leaf; b"": it isn't known.
     authority_pem: bytes = b""
 
     @property
@@ -51,7 +48,7 @@ class Certificate:
 
 
 def make_authority(name: str, now: float, life_seconds: float) -> Certificate:
-    """Make a CA that may sign leaves only."""
+    """Make a CA that may sign only leaves. now: Unix time."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
     certificate = (
@@ -67,12 +64,11 @@ def make_authority(name: str, now: float, life_seconds: float) -> Certificate:
 
 
 def read_authority(certificate_pem: bytes, key_pem: bytes) -> Certificate:
-    """Read a CA back. Raises PkiError if it is not a CA, or if the key is not its own."""
+    """Read a CA. Raises PkiError if it isn't a CA, or if the key is of another certificate."""
     certificate = _read_pair(certificate_pem, key_pem)
     try:
-        is_authority = certificate.extensions.get_extension_for_class(
-            x509.BasicConstraints
-        ).value.ca
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
+        is_authority = constraints.value.ca
     except (ValueError, x509.ExtensionNotFound):
         is_authority = False
     if not is_authority:
@@ -88,8 +84,10 @@ def sign_leaf(
     *,
     for_client: bool = False,
 ) -> Certificate:
-    """Sign a leaf with a key of its own for DNS names and IP addresses; it expires before its
-    CA.
+    """Make a leaf with a new key, signed by a CA.
+
+    names: DNS names and IP addresses that the leaf is for; at least one. for_client: the leaf is of
+    a client, else of a server. now: Unix time. The leaf doesn't outlive its CA. Raises PkiError.
     """
     signer = serialization.load_pem_private_key(authority.key_pem, None)
     issuer = x509.load_pem_x509_certificate(authority.certificate_pem)
@@ -119,10 +117,9 @@ def sign_leaf(
 
 
 def read_leaf(certificate_pem: bytes, key_pem: bytes, authorities: Iterable[bytes]) -> Certificate:
-    """Read a leaf back; `authority_pem` is the one of `authorities` that signed it, b"" when none
-    did.
+    """Read a leaf. Its `authority_pem` is the one of `authorities` that signed it, else b"".
 
-    Raises PkiError when it is none, or when the key is another's.
+    Raises PkiError if it isn't a certificate, or if the key is of another certificate.
     """
     certificate = _read_pair(certificate_pem, key_pem)
     signer = next((pem for pem in authorities if _has_signed(pem, certificate)), b"")
@@ -130,7 +127,7 @@ def read_leaf(certificate_pem: bytes, key_pem: bytes, authorities: Iterable[byte
 
 
 def _read_pair(certificate_pem: bytes, key_pem: bytes) -> x509.Certificate:
-    """The certificate, whose key the other is. Raises PkiError."""
+    """Read a certificate. Raises PkiError if it isn't one, or if the key isn't its key."""
     try:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         key = serialization.load_pem_private_key(key_pem, None)
@@ -138,10 +135,8 @@ def _read_pair(certificate_pem: bytes, key_pem: bytes) -> x509.Certificate:
         raise PkiError(
             f"not a certificate with an unencrypted key ({type(error).__name__})"
         ) from None
-    if (
-        not isinstance(key, ec.EllipticCurvePrivateKey)
-        or key.public_key() != certificate.public_key()
-    ):
+    is_ecdsa = isinstance(key, ec.EllipticCurvePrivateKey)
+    if not is_ecdsa or key.public_key() != certificate.public_key():
         raise PkiError("the key is not the certificate's, or not an ECDSA key")
     return certificate
 
@@ -156,11 +151,14 @@ def _with_key(
 
 
 class CertificateFacts(NamedTuple):
-    """What a certificate says of itself; `ends_at` in Unix seconds."""
+    """What a certificate says."""
 
+    # Distinguished names, for example `CN=roost-webhook`.
     subject: str
     issuer: str
+    # DNS names and IP addresses.
     names: tuple[str, ...]
+    # Unix time.
     ends_at: float
 
 
@@ -179,8 +177,9 @@ def certificate_facts(pem: bytes) -> CertificateFacts | None:
 
 
 def is_trusted(chain: bytes, bundle: bytes) -> bool:
-    """Whether a chain (leaf first) ends at a certificate of a bundle, by signatures alone: ends and
-    names aside.
+    """Whether a chain ends at a certificate of a bundle, by signatures.
+
+    Times and names aren't checked. chain: PEM, leaf first.
     """
     try:
         certificates = x509.load_pem_x509_certificates(chain)
@@ -198,9 +197,7 @@ def is_trusted(chain: bytes, bundle: bytes) -> bool:
 
 
 def leaf_names(leaf: Certificate) -> tuple[str, ...]:
-    """Return the DNS names and IP addresses that a leaf is for, in its order; () when it names
-    none.
-    """
+    """Return the DNS names and IP addresses that a leaf is for, in the leaf's order."""
     try:
         return _alternative_names(x509.load_pem_x509_certificate(leaf.certificate_pem))
     except ValueError:
@@ -233,20 +230,23 @@ def split_bundle(bundle: bytes) -> list[bytes]:
 
 
 def bundle_end_seconds(bundle: bytes) -> float | None:
-    """When the last of a bundle's certificates ends, in Unix seconds; None if it holds none or
-    can't be parsed.
+    """When the last of a bundle's certificates ends, in Unix time.
+
+    None: the bundle holds no certificate, or can't be parsed.
     """
     try:
         certificates = x509.load_pem_x509_certificates(bundle)
     except ValueError:
         return None
-    return max(
-        (certificate.not_valid_after_utc.timestamp() for certificate in certificates), default=None
-    )
+    ends = [certificate.not_valid_after_utc.timestamp() for certificate in certificates]
+    return max(ends, default=None)
 
 
 def still_valid(certificates: Iterable[bytes], subject_like: bytes, now: float) -> list[bytes]:
-    """Return those that haven't expired and have the same subject as `subject_like`."""
+    """Return the certificates that haven't expired and have the same subject as `subject_like`.
+
+    Certificates are PEM. now: Unix time.
+    """
     subject = x509.load_pem_x509_certificate(subject_like).subject
     valid = []
     for pem in certificates:

@@ -19,10 +19,10 @@ def connect_as_user(
     kubeconfig: str | None, context: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> Client:
     """Connect by the first of these that is there: `kubeconfig`, $KUBECONFIG, ~/.kube/config, the
-    account of the pod that this runs in.
+    account of the pod in which this runs.
 
-    context: the kubeconfig's context to use, instead of its current context. A pod's account has no
-    contexts, so it isn't tried then. Raises ClusterError.
+    context: the kubeconfig's context to use; None: its current context. A pod's account has no
+    contexts, so with a context it isn't tried. Raises ClusterError.
     """
     files = kubeconfig or environment.get("KUBECONFIG", "")
     if files:

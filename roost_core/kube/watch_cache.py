@@ -1,7 +1,7 @@
 """Keep a local copy of one kind of object, from an event stream.
 
-Objects are reduced to what their reader needs as they arrive: 5,000 complete nodes would not fit
-into a small pod.
+As objects arrive, they are reduced to what the program needs: 5,000 complete nodes wouldn't fit
+into the memory of a small pod.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 class WatchCache(Generic[T]):
     """The objects of one path of the API, each as its `read` reduces it.
 
-    `run` belongs to one thread; all else may be called from any.
+    `run` belongs to one thread. Everything else may be called from any thread.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class WatchCache(Generic[T]):
         is_minor: given an object before and now (None: absent), whether the change is minor. Then
         `on_minor_change` is called instead.
 
-        keeps_changes: False for readers of `objects` only; changes that are never taken would pile
-        up.
+        keeps_changes: False if `take_changes` isn't used; changes that nobody takes would pile up.
+        on_error: called with the kind after each failure. clock: monotonic seconds.
         """
         self.kind = list_watch.kind
         self._stream = EventStream(
@@ -71,14 +71,15 @@ class WatchCache(Generic[T]):
         return self._stream.fault
 
     def age_seconds(self) -> float:
-        """Seconds since the last message of the server, including bookmarks: up to about a minute
-        is normal.
+        """Seconds since the last message of the server, bookmarks included.
+
+        Up to about a minute is normal.
         """
         return self._stream.age_seconds()
 
     @property
     def is_known(self) -> bool:
-        """Whether it was listed, may still be read, and was heard of lately."""
+        """Whether the objects were listed, may still be read, and aren't out of date."""
         return self.synced and not self.is_forbidden and self.age_seconds() <= WATCHED_SECONDS
 
     def objects(self) -> Mapping[str, T]:
@@ -87,10 +88,9 @@ class WatchCache(Generic[T]):
             return dict(self._objects)
 
     def take_changes(self) -> Mapping[str, T | None]:
-        """Return what changed since the last call, by `namespace/name` or name; None: it is
-        gone.
+        """Return the objects that changed since the last call, by `namespace/name` or name.
 
-        Raises RuntimeError if changes aren't kept: nothing would ever be taken.
+        None: the object is gone. Raises RuntimeError if the cache doesn't keep changes.
         """
         if not self._keeps_changes:
             raise RuntimeError(f"changes of {self.kind} aren't kept: add it with keeps_changes")

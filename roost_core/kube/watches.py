@@ -1,7 +1,7 @@
-"""The watches of one program, and what is common to everything that it knows by a watch.
+"""The watches of a program, and the base class of everything that it knows by a watch.
 
-A program has a small class for each kind of object, on top of `Watched`: it says where the kind is
-listed, how an object is read, and what the program knows by it.
+For each kind of object, a program has a small subclass of `Watched`. It says where the kind is
+listed, how an object is read, and what the program knows by the objects.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Watches:
         self.clock = clock
         # In the order in which they were added.
         self.caches: list[WatchCache[Any]] = []
-        # One for each cache.
+        # For each cache, in the same order: what its thread calls first.
         self._before_lists: list[Callable[[threading.Event], None]] = []
 
     def add(
@@ -90,7 +90,7 @@ class Watches:
         return cache
 
     def start(self, stop: threading.Event) -> None:
-        """Give each watch its thread, until `stop`."""
+        """Start a thread for each watch. The threads end after `stop`."""
         for cache, before_list in zip(self.caches, self._before_lists, strict=True):
             threading.Thread(
                 target=_run,
@@ -108,7 +108,7 @@ def _run(
 
 
 class TakenChanges:
-    """Changes that were taken from watches, and go back if they can't be used."""
+    """Changes that were taken from watches, and are given back if they can't be used."""
 
     def __init__(self) -> None:
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
@@ -126,7 +126,10 @@ class TakenChanges:
 
 @contextmanager
 def taking_changes() -> Iterator[TakenChanges]:
-    """Take changes of several watches; after an exception the next call takes the same again."""
+    """Take changes of several watches within a `with` block.
+
+    After an exception in the block, the next block takes the same changes again.
+    """
     taken = TakenChanges()
     try:
         yield taken
@@ -136,30 +139,33 @@ def taking_changes() -> Iterator[TakenChanges]:
 
 
 class Watched(Generic[T]):
-    """One kind of object as a program knows it; a subclass says what is known by it."""
+    """The objects of a kind as a program knows them. A subclass says what they are used for."""
 
     def __init__(self, cache: WatchCache[T] | None) -> None:
-        """cache: None: nobody asks for the kind, or it may not be read, so it isn't watched."""
+        """cache: None: the kind isn't watched, because it isn't needed or may not be read."""
         self.cache = cache
 
     @property
     def is_known(self) -> bool:
-        """Whether it is watched, was listed, may still be read, and was heard of lately."""
+        """Whether the kind is watched, and `WatchCache.is_known`."""
         return self.cache is not None and self.cache.is_known
 
     def objects(self) -> Mapping[str, T]:
-        """Return a copy of all objects; none where it isn't watched."""
+        """Return a copy of all objects, by `namespace/name` or name; {} if it isn't watched."""
         return {} if self.cache is None else self.cache.objects()
 
     def take(self, taken: TakenChanges) -> Mapping[str, T | None]:
-        """Return what changed since the last call; nothing where it isn't watched."""
+        """Return the objects that changed since the last call; {} if the kind isn't watched.
+
+        None: the object is gone.
+        """
         if self.cache is None:
             return {}
         return taken.take(self.cache)
 
 
 def apply_changes(known: dict[str, T], changes: Mapping[str, T | None]) -> None:
-    """Change `known`, by key; None: the object is gone."""
+    """Apply changes, as of `WatchCache.take_changes`, to the objects in `known`."""
     for key, changed in changes.items():
         if changed is None:
             known.pop(key, None)

@@ -1,12 +1,14 @@
 """Read image references: normalise and shorten them, and find their repository.
 
-Source of the normal form: ParseDockerRef of github.com/distribution/reference, by which containerd,
-and so the kubelet, tells whether two references name one image. Its twins are in
-`chart/templates/_names.tpl` and, for benchmarks, in `lab/benchmarks/go/internal/policy/policy.go`.
+Source of the normal form: ParseDockerRef of github.com/distribution/reference. By this form
+containerd, and so the kubelet, decides whether two references name the same image. The same code in
+other languages is in `chart/templates/_names.tpl`, and for benchmarks in
+`lab/benchmarks/go/internal/policy/policy.go`.
 
-How a node's list may spell a managed image: `ManagedImage.spellings` in
-`roost_core/release/image_gate.py`; a pod: `_spellings` in `generator/render/functions.py`; the
-record: `spellings` in `lab/roost_lab/recorder/answers/pod_story.py`.
+Three functions have the spellings of an image: `ManagedImage.spellings` in
+`roost_core/release/image_gate.py` for a node's list, `_spellings` in
+`generator/render/functions.py` for a pod, and `spellings` in
+`lab/roost_lab/recorder/answers/pod_story.py` for the record.
 """
 
 import re
@@ -20,26 +22,28 @@ _REFERENCE: Final = re.compile(
     re.ASCII,
 )
 _NOT_IN_LABEL: Final = re.compile(r"[^A-Za-z0-9]+")
-# 63 for the name part of a label, less a dash and eight digits of hash.
+# A label's name has at most 63 characters. A dash and eight digits of a hash follow the short name.
 _MAX_SHORT_NAME: Final = 54
 _DEFAULT_REGISTRY: Final = "docker.io"
-# Docker Hub's former name, which still means docker.io. registry-1.docker.io, which serves its
-# images, doesn't: for containerd it is a registry like any other.
+# Docker Hub's former name, which still means docker.io. Docker Hub's server registry-1.docker.io
+# doesn't mean it: for containerd it is another registry.
 _LEGACY_DEFAULT_REGISTRY: Final = "index.docker.io"
-# A part with one of these is a registry: a dot or a colon as in a host's name, or a capital, which
-# no repository has.
+# If the first part of a reference has one of these, it is a registry: a dot or a colon, as in a
+# host's name, or a capital letter, which no repository has.
 _IN_REGISTRY: Final = re.compile(r"[.:A-Z]")
 
 
 def is_reference(text: str) -> bool:
-    """Whether a kubelet can pull it: of any other the container waits with InvalidImageName."""
+    """Whether it is a valid image reference. For any other text, the container waits for ever with
+    InvalidImageName.
+    """
     return _REFERENCE.fullmatch(text) is not None
 
 
 def split_reference(reference: str) -> tuple[str, str, str]:
-    """Split into repository, tag and digest; the last two are "" when absent.
+    """Split into repository, tag and digest; the tag and the digest are "" if they are absent.
 
-    A registry's port is not a tag.
+    The repository begins with the registry, with its port, if the reference names a registry.
     """
     named, _, digest = reference.partition("@")
     head, slash, last = named.rpartition("/")
@@ -48,7 +52,10 @@ def split_reference(reference: str) -> tuple[str, str, str]:
 
 
 def names_registry(reference: str) -> bool:
-    """Whether a reference begins with a registry; without one, the runtime chooses it."""
+    """Whether a reference begins with a registry.
+
+    If not, the node's runtime chooses the registry.
+    """
     registry, slash, _ = split_reference(reference)[0].partition("/")
     return bool(slash) and (registry == "localhost" or _IN_REGISTRY.search(registry) is not None)
 
@@ -56,8 +63,8 @@ def names_registry(reference: str) -> bool:
 def normalise_reference(reference: str) -> str:
     """Return the full form: registry, `library/` for Docker Hub's own images, a tag or a digest.
 
-    Without either the tag is `latest`; beside a digest the tag goes, since the digest alone tells
-    what is pulled.
+    Without tag and digest, the tag is `latest`. With a digest, the tag is left out, because only
+    the digest decides what is pulled.
     """
     repository, tag, digest = split_reference(reference)
     registry = _DEFAULT_REGISTRY

@@ -1,4 +1,4 @@
-"""Keep what programs read of objects' metadata, as small as thousands of objects need it."""
+"""Keep what programs read of objects' metadata, in little memory for thousands of objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
         for key, value in annotations.items()
         if DOMAIN in key or key.startswith(_AUTOSCALER_PREFIXES)
     }
-    # One object for the thousands without any.
+    # Thousands of objects have none: they share an empty map.
     return kept or _NO_ANNOTATIONS
 
 
@@ -29,5 +29,7 @@ def labels_of(item: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def intern_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the same labels with interned strings: thousands of objects have equal ones."""
-    return {intern(key): intern(value) for key, value in labels.items()} if labels else labels
+    """Return the same labels with interned strings: thousands of objects have equal labels."""
+    if not labels:
+        return labels
+    return {intern(key): intern(value) for key, value in labels.items()}

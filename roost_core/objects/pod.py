@@ -1,9 +1,8 @@
-"""A Pod as programs keep it: a small frozen record of what placement, scheduling and starts need of
-it.
+"""A Pod as programs keep it: a small frozen record of what placement, scheduling and starts need.
 
-Controllers and the simulator keep pods by the ten thousand, so their JSON isn't kept. Amounts are
-whole numbers as kube-scheduler counts them: CPU in millicores, all else in units (bytes, pieces),
-rounded up once for the whole pod. Source: kube-scheduler's framework.NodeInfo and PodInfo,
+Controllers and the simulator keep ten thousands of pods, so they don't keep the JSON. Amounts are
+whole numbers, as kube-scheduler counts them: CPU in millicores, everything else in bytes or pieces.
+They are rounded up once for the whole pod. Source: kube-scheduler's framework.NodeInfo and PodInfo,
 Kubernetes v1.36.
 """
 
@@ -45,7 +44,8 @@ class SpreadConstraint(NamedTuple):
     # None matches no pod.
     selector: frozenset[Requirement] | None
     min_domains: int
-    # Policies: count only nodes that the pod's node affinity admits, that its tolerations admit.
+    # Which nodes count: with honor_affinity, only those that the pod's node affinity admits; with
+    # honor_taints, only those that its tolerations admit.
     honor_affinity: bool
     honor_taints: bool
     match_label_keys: tuple[str, ...]
@@ -61,20 +61,20 @@ class HostPort(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodSpec:
-    """What kube-scheduler's filters and scores need of `spec`; compared by value, so equal specs
-    can be one object.
+    """What kube-scheduler's filters and scores need of `spec`.
 
-    Not kept: volumes and resource claims; the model holds nothing against a node for them.
+    Specs are compared by value, so pods with equal specs can share an object. Volumes and resource
+    claims aren't kept: in the model, no node is refused because of them.
     """
 
-    # Sorted by name. Resources that no container requests are absent; one requested as "0" is
-    # present.
+    # Sorted by name. Resources that no container requests are absent. A resource that is requested
+    # as "0" is present.
     requests: tuple[tuple[str, int], ...] = ()
-    # What scores count for it once it is bound: a container that asks for nothing counts 100m and
+    # What scores count for the pod once it is bound: for a container without requests, 100m and
     # 200 MiB.
     non_zero_cpu: int = 0
     non_zero_memory: int = 0
-    # What NodeResourcesFit's score counts for it while it is placed: as above, but blind to
+    # What NodeResourcesFit's score counts for the pod while it is placed: as above, but without
     # pod-level requests.
     fit_requests: tuple[tuple[str, int], ...] = ()
     node_selector: tuple[tuple[str, str], ...] = ()
@@ -96,7 +96,7 @@ class PodSpec:
 
     @property
     def has_pod_terms(self) -> bool:
-        """Any pod affinity or anti-affinity term, required or preferred."""
+        """Whether it has a pod affinity or anti-affinity term, required or preferred."""
         required = self.required_affinity or self.required_anti_affinity
         return bool(required or self.preferred_affinity or self.preferred_anti_affinity)
 
@@ -105,20 +105,20 @@ class PodSpec:
 class ContainerState:
     """A kubelet's status of one container, main or init."""
 
-    # As written in the spec, else as the status has it.
+    # As written in the spec; if the spec isn't known, as in the status.
     image: str
     # "" until the image is on the node.
     image_id: str = ""
-    # "" when it isn't waiting.
+    # "": it isn't waiting.
     waiting_reason: str = ""
     waiting_message: str = ""
     running: bool = False
     ready: bool = False
     init: bool = False
-    # Terminated: a finished init container, a main container that finished or crashed.
+    # A finished init container, or a main container that finished or crashed.
     terminated: bool = False
     name: str = ""
-    # Its kubelet asks for the image although the node holds it.
+    # Its kubelet asks the registry for the image although the node holds it.
     pulls_always: bool = False
 
 
@@ -182,12 +182,10 @@ class Pod:
 
     @property
     def is_of_node(self) -> bool:
-        """Whether the pod is one that each node has, or the node's own: it comes and goes with its
-        node.
-        """
+        """Whether a DaemonSet or its node owns the pod, so that it comes and goes with the node."""
         return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
 
     @property
     def is_finished(self) -> bool:
-        """Succeeded or Failed: it takes no room."""
+        """Whether it succeeded or failed, and so takes no room."""
         return self.phase in FINISHED_PHASES

@@ -1,7 +1,7 @@
-"""A pod as its author sends it: its JSON, read without changing it, nothing secret.
+"""A pod as its author sends it: its JSON, which is read and never changed.
 
-Null and absent are the same. Only what is needed is checked; if that has a wrong type,
-`MalformedObjectError` names the place, and never contains the value.
+Null and absent are the same. Only what is needed is checked. If that has a wrong type,
+`MalformedObjectError` names the place. It never contains the value, which may be secret.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.objects.remembering import ByJSON
 from roost_core.objects.selectors import NodeRules, read_node_rules
 
-# On a pod that a kubelet read from a file.
+# The annotation of a pod that a kubelet read from a file.
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
-# Most pods of a hub require the same, and to read that costs a part of a review.
+# Remembered, because most pods of a hub have the same rules, and reading them takes time.
 _node_rules: Final[ByJSON[NodeRules]] = ByJSON()
 
 
@@ -44,8 +44,7 @@ class PodBody(NamedTuple):
     # None: no required node affinity.
     required_node_terms: list[Any] | None
     preferred_node_terms: list[Any]
-    # Preferred terms of `podAffinity` and `podAntiAffinity`; without a branch that the pod doesn't
-    # have.
+    # Preferred terms by `podAffinity` and `podAntiAffinity`; a key that the pod lacks is absent.
     preferred_pod_terms: Mapping[str, list[Any]]
 
     @property
@@ -60,14 +59,17 @@ class PodBody(NamedTuple):
 
     @property
     def is_daemon(self) -> bool:
-        """Whether a DaemonSet owns it; a hub may bind a user to a node by the same term."""
+        """Whether a DaemonSet owns it.
+
+        Its node affinity wouldn't show that: a hub may bind a user to a node by the same term.
+        """
         metadata = fields.child_object(self.body, "metadata", "object") or fields.NOTHING
-        return any(
-            type(owner) is dict
-            and owner.get("kind") == "DaemonSet"
-            and owner.get("controller") is True
-            for owner in fields.child_list(metadata, "ownerReferences", "metadata") or ()
-        )
+        for owner in fields.child_list(metadata, "ownerReferences", "metadata") or ():
+            if type(owner) is not dict or owner.get("controller") is not True:
+                continue
+            if owner.get("kind") == "DaemonSet":
+                return True
+        return False
 
     @property
     def rules(self) -> NodeRules:

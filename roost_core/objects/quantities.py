@@ -1,8 +1,8 @@
-"""Read amounts of CPU and memory: Kubernetes quantities, and zero-to-jupyterhub's, which have other
-units.
+"""Read amounts of CPU and memory: Kubernetes quantities, and JupyterHub's, which have other units.
 
-`1G` is 10^9 bytes to Kubernetes and 2^30 bytes to JupyterHub: a placeholder that copies a user's
-text is too small. Source: apimachinery's resource.Quantity; JupyterHub's ByteSpecification.
+`1G` is 10^9 bytes for Kubernetes, and 2^30 bytes for JupyterHub. So a placeholder with the same
+text as a user would be too small. Source: apimachinery's resource.Quantity; JupyterHub's
+ByteSpecification.
 """
 
 import re
@@ -22,12 +22,15 @@ _SUFFIXES: Final[dict[str, Fraction]] = {
 _HUB_BYTES: Final = re.compile(
     r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<suffix>[KMGT])?", re.ASCII
 )
-# Any float fits (10^±324); a larger exponent would only use memory.
+# Enough for every float. Numbers with larger exponents would only use memory.
 _MAX_EXPONENT: Final = 324
 
 
 def _as_text(amount: object) -> str:
-    """Return a number as JSON writes it; "" for any other type, so that all get the same error."""
+    """Return a text as it is, and a number as JSON writes it; "" for any other type.
+
+    No pattern matches "", so the caller reports the same error for all of these.
+    """
     if isinstance(amount, str):
         return amount
     if isinstance(amount, int | float) and not isinstance(amount, bool):
@@ -56,7 +59,7 @@ def parse_quantity(quantity: object) -> Fraction:
 def parse_hub_bytes(amount: object) -> int:
     """Return the bytes of an amount as JupyterHub reads it: K, M, G, T are powers of 1024.
 
-    ValueError, for `Gi` too.
+    Raises ValueError for anything else; also for `Gi`.
     """
     match = _HUB_BYTES.fullmatch(_as_text(amount))
     if match is None:

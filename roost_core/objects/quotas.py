@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
 from typing import Any, Final, NamedTuple
 
 from roost_core.objects.fields import NOTHING, JSONObject
@@ -23,16 +25,16 @@ from roost_core.objects.requests import (
     round_up,
 )
 
-# Keys of a quota that count pods as such. The second one counts finished pods, too.
+# Keys of a quota that count pods by their number. The second key counts finished pods, too.
 COUNT_PODS: Final = "count/pods"
 _BY_NUMBER: Final = frozenset({PODS, COUNT_PODS})
-# Before a resource. Plain resources count as requests without it, too.
+# What a key begins with, before the resource. For plain resources a key may lack `requests.`.
 REQUESTS: Final = "requests."
 _LIMITS: Final = "limits."
-# Resources whose requests or limits make a pod more than best effort.
+# A pod with requests or limits of these resources isn't best effort.
 _COMPUTE: Final = frozenset({CPU, MEMORY})
 
-# How many people may come at once, though nobody foresaw them, before placeholders can go.
+# How many unexpected people may come at once, before placeholders can be removed.
 AT_ONCE: Final = 20
 
 BEST_EFFORT: Final = "BestEffort"
@@ -45,7 +47,7 @@ ACROSS_NAMESPACES: Final = "CrossNamespacePodAffinity"
 
 
 class Scope(NamedTuple):
-    """One scope of a quota: all of them must fit a pod, or the quota doesn't count it."""
+    """One scope of a quota. The quota counts a pod only if all its scopes fit the pod."""
 
     name: str
     # In, NotIn, Exists or DoesNotExist; the last two for scopes without values.
@@ -64,7 +66,7 @@ class Counted(NamedTuple):
     names_namespaces: bool = False
 
     def amount(self, key: str) -> int:
-        """How much of a quota's key the pod takes; 0 for keys that don't count pods."""
+        """How much of a quota's key the pod takes; 0 for keys that count other things."""
         if key in _BY_NUMBER:
             return 1
         if key.startswith(_LIMITS):
@@ -91,13 +93,13 @@ class Quota:
     scopes: tuple[Scope, ...] = ()
 
     def counts(self, pod: Counted) -> bool:
-        """Whether the quota counts such a pod."""
+        """Whether the quota counts a pod."""
         return all(_fits(scope, pod) for scope in self.scopes)
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerDefaults:
-    """What a LimitRange gives containers that say nothing."""
+    """The requests and limits that a LimitRange gives to containers without them."""
 
     namespace: str
     limits: Mapping[str, int]
@@ -123,7 +125,9 @@ def read_quota(body: JSONObject) -> Quota:
 
 
 def read_container_defaults(body: JSONObject) -> ContainerDefaults:
-    """Read a LimitRange. The API server has filled in what follows from its other parts."""
+    """Read a LimitRange. The API server has already filled in the defaults that follow from its
+    minima and maxima.
+    """
     limits: dict[str, int] = {}
     requests: dict[str, int] = {}
     for item in (body.get("spec") or NOTHING).get("limits") or ():
@@ -134,7 +138,7 @@ def read_container_defaults(body: JSONObject) -> ContainerDefaults:
 
 
 def read_amounts(quantities: Mapping[str, Any] | None) -> dict[str, int]:
-    """Amounts by resource, as pods have them; without those that can't be read."""
+    """Amounts by resource, in the units of pods. Amounts that can't be read are left out."""
     amounts: dict[str, int] = {}
     for name, quantity in (quantities or NOTHING).items():
         try:
@@ -150,15 +154,16 @@ def counted_container(
     *,
     priority_class: str = "",
 ) -> Counted:
-    """What quotas count of a pod with one container, once admission has filled it in.
+    """What quotas count of a pod with one container, after the defaults of its namespace.
 
-    resources: the container's, as written.
+    resources: `requests` and `limits` of the container, as written.
     """
     limits = read_amounts(resources.get("limits"))
+    # A container's limits are also its requests, unless it has requests.
     requests = limits | read_amounts(resources.get("requests"))
-    for given in defaults:
-        limits = {**given.limits, **limits}
-        requests = {**given.requests, **requests}
+    for container_defaults in defaults:
+        limits = {**container_defaults.limits, **limits}
+        requests = {**container_defaults.requests, **requests}
     return Counted(requests, limits, priority_class)
 
 
@@ -183,14 +188,15 @@ def counted_pod(pod: Pod) -> Counted:
 
 
 def _of_pods(amounts: Mapping[str, Any] | None) -> dict[str, int]:
-    """Amounts by key, of keys that count pods."""
+    """Amounts by key, for keys that count pods."""
     found: dict[str, int] = {}
     for key, quantity in (amounts or NOTHING).items():
-        is_of_pods = (
-            key in _BY_NUMBER or key in PLAIN_RESOURCES or key.startswith((REQUESTS, _LIMITS))
-        )
-        # Volumes' requests are of PersistentVolumeClaims.
-        if not is_of_pods or key == f"{REQUESTS}storage":
+        if key == f"{REQUESTS}storage":
+            # It counts PersistentVolumeClaims.
+            continue
+        is_number = key in _BY_NUMBER
+        is_resource = key in PLAIN_RESOURCES or key.startswith((REQUESTS, _LIMITS))
+        if not is_number and not is_resource:
             continue
         resource = key.removeprefix(REQUESTS).removeprefix(_LIMITS)
         try:
@@ -210,11 +216,12 @@ def _fits(scope: Scope, pod: Counted) -> bool:
         NOT_TERMINATING: not pod.has_deadline,
         ACROSS_NAMESPACES: pod.names_namespaces,
     }
-    # Those of volumes, and those that a newer Kubernetes may have, count no pods that are known.
+    # Other scopes count volumes, or are of a newer Kubernetes: they fit no pod.
     return fits.get(scope.name, False)
 
 
 def _has_class(scope: Scope, priority_class: str) -> bool:
+    """Whether a scope `PriorityClass` fits a pod with this class; "": the pod has none."""
     if scope.operator == "In":
         return priority_class in scope.values
     if scope.operator == "NotIn":
@@ -225,14 +232,14 @@ def _has_class(scope: Scope, priority_class: str) -> bool:
 
 
 def amount_in_words(key: str, amount: int) -> str:
-    """An amount of a quota's key, as a quota has it: `1500m`, `12Gi`, `20`."""
+    """An amount of a quota's key, written as in a quota: `1500m`, `12Gi`, `20`."""
     resource = key.removeprefix(REQUESTS).removeprefix(_LIMITS)
     if resource == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if resource not in (MEMORY, EPHEMERAL_STORAGE):
         return str(amount)
-    # Rounded up: less than that isn't enough.
     for suffix, size in (("Gi", 2**30), ("Mi", 2**20)):
         if amount >= size:
-            return f"{-(-amount // size)}{suffix}"
+            # Rounded up, because less wouldn't be enough.
+            return f"{ceil(Fraction(amount, size))}{suffix}"
     return str(amount)

@@ -1,9 +1,9 @@
 """Evaluate label selectors, node selector terms, taints and tolerations as kube-apiserver and
 kube-scheduler do.
 
-Rules are read from JSON once, and asked thousands of times. Anything of the wrong shape matches
-nothing: a rule that can't be read must never widen a choice. Source: component-helpers'
-nodeaffinity and apimachinery's labels packages, Kubernetes v1.36.
+A rule is read from JSON once, and evaluated thousands of times. A rule of the wrong shape matches
+nothing, so it never admits more nodes than a readable rule. Source: component-helpers' nodeaffinity
+and apimachinery's labels packages, Kubernetes v1.36.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
 
 
 class Requirement(NamedTuple):
-    """One expression of a selector; the order of its values doesn't matter, so equal rules compare
-    equal.
-    """
+    """One expression of a selector. Expressions with the same values in another order are equal."""
 
     key: str
     operator: str
@@ -31,9 +29,9 @@ class Requirement(NamedTuple):
 
 
 class NodeTerm(NamedTuple):
-    """One node selector term: all of it must hold.
+    """One node selector term: all its expressions and fields must match.
 
-    One without expressions matches nothing, and is read as None.
+    A term without any matches nothing, and is read as None.
     """
 
     expressions: tuple[Requirement, ...]
@@ -59,9 +57,7 @@ class Toleration(NamedTuple):
 
 
 class NodeRules(NamedTuple):
-    """What a pod requires of its node: `spec.nodeSelector`, the required node affinity,
-    `spec.tolerations`.
-    """
+    """A pod's `spec.nodeSelector`, required node affinity and `spec.tolerations`."""
 
     # Sorted by key.
     node_selector: tuple[tuple[str, str], ...] = ()
@@ -106,7 +102,7 @@ def read_requirement(expression: object) -> Requirement | None:
 
 
 def _read_requirements(expressions: object) -> tuple[Requirement, ...] | None:
-    """All of a list of expressions; None if it is malformed."""
+    """Read a list of expressions; None if it, or any expression, is malformed."""
     if not isinstance(expressions, list | tuple):
         return None
     requirements = []
@@ -121,7 +117,7 @@ def _read_requirements(expressions: object) -> tuple[Requirement, ...] | None:
 def read_label_selector(selector: object) -> frozenset[Requirement] | None:
     """Return all requirements of a metav1.LabelSelector; None if it is malformed.
 
-    `{}` has none, so it matches all.
+    `{}` has no requirements, so it matches everything.
     """
     if not isinstance(selector, dict):
         return None
@@ -144,65 +140,69 @@ def read_label_selector(selector: object) -> frozenset[Requirement] | None:
 
 
 def read_node_term(term: object) -> NodeTerm | None:
-    """Read a node selector term; None for an empty one and for one that can't be read: both match
-    nothing.
-    """
+    """Read a node selector term. None: it is empty or malformed, and so matches nothing."""
     if not isinstance(term, dict):
         return None
     expressions = _read_requirements(term.get("matchExpressions") or ())
     fields = _read_requirements(term.get("matchFields") or ())
-    if expressions is None or fields is None or not (expressions or fields):
+    if expressions is None or fields is None:
+        return None
+    if not expressions and not fields:
         return None
     return NodeTerm(expressions, fields)
 
 
 def read_node_terms(terms: object) -> tuple[NodeTerm, ...]:
-    """Read `nodeSelectorTerms`; those that match nothing are left out, so none left matches
-    nothing.
-    """
+    """Read `nodeSelectorTerms`, without terms that match nothing. () matches nothing."""
     if not isinstance(terms, list | tuple):
         return ()
-    return tuple([term for entry in terms if (term := read_node_term(entry)) is not None])
+    read_terms = [read_node_term(term) for term in terms]
+    return tuple([term for term in read_terms if term is not None])
 
 
 def read_tolerations(tolerations: Iterable[object]) -> tuple[Toleration, ...]:
-    """Read `tolerations`; those that can't be read are left out."""
-    return tuple([read for entry in tolerations if (read := _read_toleration(entry)) is not None])
+    """Read `tolerations`; malformed tolerations are left out."""
+    read_ones = [_read_toleration(toleration) for toleration in tolerations]
+    return tuple([toleration for toleration in read_ones if toleration is not None])
 
 
 def _read_toleration(toleration: object) -> Toleration | None:
     if not isinstance(toleration, dict):
         return None
-    get = toleration.get
-    read = Toleration(
-        get("key") or "", get("operator") or "Equal", get("value") or "", get("effect") or ""
+    parts = Toleration(
+        key=toleration.get("key") or "",
+        operator=toleration.get("operator") or "Equal",
+        value=toleration.get("value") or "",
+        effect=toleration.get("effect") or "",
     )
-    return read if all(isinstance(part, str) for part in read) else None
+    return parts if all(isinstance(part, str) for part in parts) else None
 
 
 def read_node_rules(
     node_selector: Mapping[str, str], required_node_terms: object, tolerations: Iterable[object]
 ) -> NodeRules:
-    """Read the parts as JSON has them. required_node_terms: None without required node affinity."""
+    """Read the parts as they are in JSON.
+
+    required_node_terms: `nodeSelectorTerms`; None: no required node affinity.
+    """
     terms = None if required_node_terms is None else read_node_terms(required_node_terms)
     return NodeRules(tuple(sorted(node_selector.items())), terms, read_tolerations(tolerations))
 
 
 def is_empty_term(term: object) -> bool:
-    """Whether a node selector term has no expression: such a term matches no node, and must still
-    match none later.
+    """Whether a node selector term has no expression.
+
+    It matches no node. Whoever adds expressions to terms must leave it as it is.
     """
-    return not isinstance(term, dict) or not (
-        term.get("matchExpressions") or term.get("matchFields")
-    )
+    if not isinstance(term, dict):
+        return True
+    return not term.get("matchExpressions") and not term.get("matchFields")
 
 
 def requirement_matches(
     key: str, operator: str, values: frozenset[str], labels: Mapping[str, str]
 ) -> bool:
-    """Whether `labels` match one expression; Gt and Lt, of node selectors only, compare
-    integers.
-    """
+    """Whether `labels` match an expression. Gt and Lt compare integers, in node selectors only."""
     value = labels.get(key)
     if operator == "In":
         return value in values
@@ -214,7 +214,7 @@ def requirement_matches(
         return value is None
     if operator in ("Gt", "Lt") and value is not None and len(values) == 1:
         (wanted,) = values
-        # Python parses more than Go as an integer: "1_000", " 7".
+        # Python's int() reads texts that Go refuses: "1_000", " 7".
         if not (_WHOLE_NUMBER.fullmatch(value) and _WHOLE_NUMBER.fullmatch(wanted)):
             return False
         return int(value) > int(wanted) if operator == "Gt" else int(value) < int(wanted)
@@ -222,9 +222,7 @@ def requirement_matches(
 
 
 def selector_matches(selector: Iterable[Requirement] | None, labels: Mapping[str, str]) -> bool:
-    """Whether labels meet every requirement of a label selector; no selector at all (None) matches
-    nothing.
-    """
+    """Whether labels meet every requirement of a label selector. None matches nothing."""
     if selector is None:
         return False
     for key, operator, values in selector:
@@ -242,19 +240,19 @@ def node_term_matches(term: NodeTerm, name: str, labels: Mapping[str, str]) -> b
         if not requirement_matches(key, operator, values, labels):
             return False
     for key, operator, values in term.fields:
-        # kube-apiserver accepts this one field and these two operators.
-        if (
-            key != "metadata.name"
-            or operator not in ("In", "NotIn")
-            or (name in values) != (operator == "In")
-        ):
+        # kube-apiserver accepts only this field and these two operators.
+        if key != "metadata.name" or operator not in ("In", "NotIn"):
+            return False
+        is_named = name in values
+        if is_named != (operator == "In"):
             return False
     return True
 
 
 def node_matches(rules: HasNodeRules, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a node meets the pod's node selector and required node affinity; taints and cordon
-    aside.
+    """Whether a node meets the pod's node selector and required node affinity.
+
+    name, labels: of the node. Its taints and its cordon aren't looked at.
     """
     for key, value in rules.node_selector:
         if labels.get(key) != value:
@@ -266,21 +264,24 @@ def node_matches(rules: HasNodeRules, name: str, labels: Mapping[str, str]) -> b
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     """Whether one of the tolerations tolerates the taint.
 
-    Lt and Gt, behind an alpha gate, tolerate nothing.
+    The operators Lt and Gt, which need an alpha feature gate, tolerate nothing.
     """
     for key, operator, value, effect in tolerations:
-        if (
-            (not effect or effect == taint.effect)
-            and (not key or key == taint.key)
-            and (operator == "Exists" or (operator == "Equal" and key and value == taint.value))
-        ):
+        if effect and effect != taint.effect:
+            continue
+        if key and key != taint.key:
+            continue
+        if operator == "Exists":
+            return True
+        if operator == "Equal" and key and value == taint.value:
             return True
     return False
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
-    """Return the first taint that keeps a pod with these tolerations off the node; PreferNoSchedule
-    keeps none off.
+    """Return the first taint that keeps a pod with these tolerations off the node; None: none does.
+
+    PreferNoSchedule keeps no pod off.
     """
     for taint in taints:
         if taint.effect != PREFER_NO_SCHEDULE and not tolerates(tolerations, taint):

@@ -30,12 +30,12 @@ def read_moment(text: object) -> float | None:
 
 
 def event_moment(event: Mapping[str, object]) -> float:
-    """Unix time of an Event of the core API, of its last repetition; 0 when it has none."""
+    """When an Event of the core API last occurred, in Unix time; 0: it doesn't say."""
     return _first_moment(event, ("lastTimestamp", "eventTime", "firstTimestamp"))
 
 
 def event_beginning(event: Mapping[str, object]) -> float:
-    """Unix time of an Event of the core API, of its first occurrence; 0 when it has none."""
+    """When an Event of the core API first occurred, in Unix time; 0: it doesn't say."""
     return _first_moment(event, ("firstTimestamp", "eventTime", "lastTimestamp"))
 
 
@@ -47,25 +47,34 @@ def _first_moment(event: Mapping[str, object], keys: Iterable[str]) -> float:
     return 0.0
 
 
-# An object repeats the same timestamps each time that it changes.
+# Remembered, because an object repeats its timestamps each time that it changes.
 @lru_cache(maxsize=4096)
 def _seconds_of(text: str) -> float | None:
     match = _MOMENT.fullmatch(text)
     if match is None:
         return None
     year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
-    # Days since 1970 in the Gregorian calendar, by years that begin in March (Howard Hinnant's
-    # days_from_civil).
-    year -= month <= 2
-    of_era = year % 400
-    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    days = year // 400 * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
+    # Days since 1970 in the Gregorian calendar, by Howard Hinnant's days_from_civil. Its years
+    # begin in March, so that a leap day is a year's last day. Its eras have 400 years, or 146,097
+    # days.
+    if month <= 2:
+        year -= 1
+        months_since_march = month + 9
+    else:
+        months_since_march = month - 3
+    era, year_of_era = divmod(year, 400)
+    day_of_year = (153 * months_since_march + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    days = era * 146097 + day_of_era - 719468
     seconds = float(days * 86400 + hour * 3600 + minute * 60 + second)
     if match[7]:
         seconds += float(match[7])
     if match[8]:
-        offset = int(match[9]) * 3600 + int(match[10]) * 60
-        seconds -= offset if match[8] == "+" else -offset
+        offset_seconds = int(match[9]) * 3600 + int(match[10]) * 60
+        if match[8] == "+":
+            seconds -= offset_seconds
+        else:
+            seconds += offset_seconds
     return seconds
 
 

@@ -11,18 +11,19 @@ from typing import Final, NamedTuple
 class Belief(NamedTuple):
     """One belief.
 
-    `then`: what Roost does afterwards, worded as in the table. If logs and metrics have a word for
-    it, that word, which stands in backticks in the table.
+    `then`: what Roost does when the evidence is older, in the words of the table. If logs and
+    metrics have a word for it, `then` is that word, which the table has in backticks.
     """
 
     name: str
-    # Inf: until other evidence ends it, or for as long as the values say.
+    # The oldest evidence that counts. Infinity: until other evidence ends the belief, or for as
+    # long as the values say.
     age_seconds: float
     then: str
 
 
-# A Lease is stale after this many of its durations without a renewal: after one, another replica
-# takes over; after two, none has.
+# A Lease is stale if it wasn't renewed for this many of its durations. After the first, another
+# replica may take over. After the second, no replica has.
 STALE_DURATIONS: Final = 2
 # Kubernetes' default, for a Lease without leaseDurationSeconds.
 LEASE_SECONDS: Final = 15
@@ -36,8 +37,8 @@ NODES: Final = Belief(
     "which nodes there are, their labels and size", WATCHED_SECONDS, "nodes-unknown"
 )
 HELD: Final = Belief("a node holds an image", math.inf, "the node counts as one that pulls")
-# A node that holds a pod's images starts it in some seconds: whoever gives up sooner says nothing
-# of the pull.
+# A node that holds a pod's images starts the pod within some seconds. A pod that ended sooner says
+# nothing about the pull.
 WAITED_SECONDS: Final = 20.0
 FAILED_PULL: Final = Belief("a node can't pull an image", 300.0, "the node may be preferred again")
 LABELS_KEPT: Final = Belief("node labels are kept true", _STALE_SECONDS, "controllers-stale")
@@ -79,8 +80,8 @@ WEBHOOK: Final = (
 
 SNAPSHOT: Final = Belief("the snapshot of the cluster", 180.0, "nothing is planned")
 LEADS: Final = Belief("this replica leads", float(LEASE_SECONDS), "nothing is written")
-# The DaemonSet controller creates a new node's pod within a second or two, and it is bound at once.
-# Without one for this long, none will come.
+# The DaemonSet controller creates a new node's pod within two seconds, and the pod is bound at
+# once. If a node has no puller's pod after this time, no pod will come.
 COMING: Final = Belief("a node is about to get an image", 30.0, "the node is opened")
 WAITS: Final = Belief("a user waits for the gate alone", math.inf, "a node is opened")
 # kubelet's nodeStatusReportFrequency (5 min), plus the 30 s for which it caches its runtime's
@@ -92,11 +93,12 @@ LIST_LAGS: Final = Belief(
 LIST_SILENT: Final = Belief(
     "the same, where the list says nothing", math.inf, "the image counts as gone"
 )
-# Nodes become Ready some seconds after they registered; one that isn't by then may never be.
+# Nodes become Ready some seconds after they registered. A node that isn't Ready after this time may
+# never be.
 STARTING: Final = Belief("a node that isn't Ready is starting", 120.0, "it isn't opened")
-# Nodes report devices only after the device plugin started, often after they are Ready, and minutes
-# later if a driver is installed first. Until then Karpenter counts on the devices, so the gate
-# must, too.
+# A node reports devices only after its device plugin started. Often that is after it is Ready, and
+# some minutes after if a driver is installed first. Until then Karpenter counts on the devices, so
+# the image gate must, too.
 DEVICES: Final = Belief("a Ready node may yet report its devices", 300.0, "it isn't opened")
 MOVED: Final = Belief("where an evicted placeholder would go", math.inf, "the set pauses")
 BOOKED: Final = Belief("what is booked", math.inf, "it stays")

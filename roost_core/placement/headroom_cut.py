@@ -1,5 +1,5 @@
-"""Tell which classes of the coming days will wait because of the ceiling of cost, and what room for
-all would cost.
+"""Find which classes of the coming days will wait because of the ceiling of cost, and what seats
+for all of their people would cost.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from roost_core.placement.headroom_forecast import Rises, forecast_need, look_ah
 from roost_core.placement.headroom_history import History
 from roost_core.placement.headroom_worth import Worth, cost_between
 
-# The minutes between two looks at the coming time; a boot takes longer.
+# Minutes between two times for which the need is forecast. A boot takes longer.
 STEP_MINUTES: Final = 5
 # Another class begins after so many minutes without a cut.
 _APART_MINUTES: Final = 20
-# It also begins when more are cut again, after fewer than this share of the most were.
+# Another class also begins when the cut grows again after it was below this share of its largest.
 _NEXT_SHARE: Final = 0.5
-# Classes are about waves of people, so no days are weighed for the steady need.
+# A class is a wave of people, so the steady need isn't forecast.
 _NO_STEADY_NEED: Final = ((), ())
 
 
 class CutClass(NamedTuple):
-    """People for whom there would be seats but for the ceiling."""
+    """A class that gets too few seats because of the ceiling."""
 
-    # When the most of them are awaited.
+    # When the most seats are missing, in minutes of Unix time.
     minute: int
-    # Seats that they need, and those that they get.
+    # Seats that its people need, and seats that they get.
     people: int
     seats: int
-    # What the other seats are expected to cost.
+    # The expected cost of the missing seats.
     node_hours: float
 
     @property
@@ -41,10 +41,10 @@ class CutClass(NamedTuple):
 def cut_classes(
     history: History, begin: int, minutes: int, time_zone: str, *, worth: Worth, uncut: Worth
 ) -> Iterator[CutClass]:
-    """Yield what is cut in so many minutes from `begin` on. worth: with the ceiling; uncut: without
-    it.
+    """Yield the classes that are cut in the `minutes` from `begin` on.
 
-    People who come one by one are no class, and are left out.
+    begin: in minutes of Unix time. worth: with the ceiling; uncut: without it. People who come one
+    by one are no class, and are left out.
     """
     if worth == uncut:
         return
@@ -68,7 +68,7 @@ def cut_classes(
 def _cut_at(
     history: History, minute: int, time_zone: str, rises: Rises, *, worth: Worth, uncut: Worth
 ) -> CutClass | None:
-    """What is cut at a minute. worth: with the ceiling; uncut: without it."""
+    """What is cut at a minute; None: nothing. worth: with the ceiling; uncut: without it."""
     outlook = look_ahead(history, minute, time_zone, rises, steady=_NO_STEADY_NEED)
     if outlook is None or not outlook.days:
         return None
@@ -81,7 +81,10 @@ def _cut_at(
 
 
 def _is_next(now: CutClass, most: CutClass, before: CutClass) -> bool:
-    """Whether another class begins. most: of the class so far; before: what was cut last."""
+    """Whether another class begins.
+
+    most: the largest cut of the class so far; before: the last cut before `now`.
+    """
     if now.minute - before.minute > _APART_MINUTES:
         return True
     return before.missing < _NEXT_SHARE * most.missing and now.missing > before.missing

@@ -22,7 +22,7 @@ LATE_WORDS: Final = ("timed out waiting for the condition", "context deadline ex
 _MULTI_ATTACH: Final = re.compile(
     r'(Multi-Attach error for volume) "([^"]+)"(?:.*already used by (pod\(s\) .*))?.*', re.DOTALL
 )
-# What stands around the cause, and is left out.
+# The parts of a message around its cause, which are left out.
 _WRAPPING: Final = re.compile(
     r"Failed to create pod sandbox: |rpc error: code = \w+ desc = |^Error: |\\?\"", re.IGNORECASE
 )

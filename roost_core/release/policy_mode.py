@@ -1,8 +1,8 @@
 """What `admission.mode: policy` can't do.
 
 MutatingAdmissionPolicies read a pod and its namespace. They can't read nodes or other pods, and
-can't ask a program. The values' check warns by the table below, and the simulator replays by it.
-The policies are in templates/shared/admission-policies.yaml.j2. Tests compare them with the table.
+can't ask a program. By the table below, `roost validate` warns, and the simulator replays. The
+policies are in templates/shared/admission-policies.yaml.j2. Tests compare them with the table.
 """
 
 from __future__ import annotations

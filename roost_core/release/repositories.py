@@ -1,8 +1,9 @@
-"""Find which repository a pod belongs to: the key of its home.
+"""Find the repository of a pod. It decides the pod's home.
 
-The text is taken as it stands. `Org/Repo` and `org/repo`, `x` and `x.git` are different keys, as
-they are to BinderHub: folding them together would move every warm cache on a switch. A user can
-choose some of these texts, so they are hints for placement and never permissions.
+The text isn't changed. `Org/Repo` and `org/repo` are different repositories, and so are `x` and
+`x.git`: BinderHub also sees them so. Otherwise homes would change when a hub switches to Roost, and
+the nodes' caches would be lost. A user can choose some of these texts, so they decide only where a
+pod is placed, and never what it may do.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from roost_core.objects import fields
 from roost_core.objects.image_references import image_repository
 from roost_core.release.pod_classes import KeySource
 
-# Longer than any URL of a repository provider; it limits the cost of one pod.
-_MAX_KEY: Final = 4096
+# Characters of a repository that count, so that a long text costs little. URLs of repositories are
+# shorter.
+_MAX_LENGTH: Final = 4096
 
 
 class PodTexts(NamedTuple):
-    """What of a pod's JSON may name its repository."""
+    """The parts of a pod that may name its repository."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     containers: Sequence[fields.JSONObject]
 
     def environment(self, name: str) -> str:
-        """Value of an environment variable given as plain text in any main container; "" when there
-        is none.
+        """The value of an environment variable in the first main container that has it.
 
-        Raises MalformedObjectError.
+        "": no container has it, or its value isn't plain text. Raises MalformedObjectError.
         """
         for container in self.containers:
             for variable in fields.child_list(container, "env", "spec.containers[]") or ():
@@ -40,7 +41,10 @@ class PodTexts(NamedTuple):
 
 
 def repository_of(pod: PodTexts, sources: Sequence[KeySource]) -> str:
-    """Return the first repository named in `sources`, "" if none is."""
+    """Return the repository that the first of `sources` names; "": none does.
+
+    Raises MalformedObjectError.
+    """
     for source in sources:
         if source.kind == "annotation":
             repository = pod.annotations.get(source.name, "")
@@ -52,5 +56,5 @@ def repository_of(pod: PodTexts, sources: Sequence[KeySource]) -> str:
             image = pod.containers[0].get("image") if pod.containers else None
             repository = image_repository(image) if isinstance(image, str) and image else ""
         if repository:
-            return repository[:_MAX_KEY]
+            return repository[:_MAX_LENGTH]
     return ""

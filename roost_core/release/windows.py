@@ -1,5 +1,6 @@
-"""Read `windows` of a placeholder set; `roost_core.placement.headroom_windows` tells when they are
-active.
+"""Read `windows` of a placeholder set.
+
+`roost_core.placement.headroom_windows` says when they are active.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _KEYS: Final = ("name", "replicas", "timeZone", "start", "end")
 
 
 def parse_windows(read: Reader, value: object, key: str) -> tuple[Window, ...]:
-    """Read `windows` of a set; faults go to the reader under `key`, and that window is left out."""
+    """Read `windows` of a set. A window with faults is left out; `read` notes them under `key`."""
     return read.named(
         read.items(value, key),
         key,
@@ -42,7 +43,8 @@ def _parse_window(read: Reader, entry: object, at: str) -> Window:
     starts_at_date = DATE_TIME.fullmatch(start) is not None
     ends_at_date = DATE_TIME.fullmatch(end) is not None
     for key, text in (("start", start), ("end", end)):
-        if fault := start_fault(text):
+        fault = start_fault(text)
+        if fault:
             read.fault(f"{at}.{key}", body.get(key), fault)
     if starts_at_date != ends_at_date:
         form = "a date" if starts_at_date else "a cron expression"
@@ -59,11 +61,12 @@ def _parse_window(read: Reader, entry: object, at: str) -> Window:
 
 
 def read_time_zone(read: Reader, value: object, key: str) -> str:
-    """`value` as the name of a time zone; "UTC" on a fault."""
+    """`value` as the name of a time zone; "UTC" after a fault, which `read` notes under `key`."""
     name = read.text(value, key)
     if is_time_zone(name):
         return name
-    # Thousands of bookings may have a wrong zone: only of the first faults is more said.
-    is_told = len(read.faults) < MAX_FAULTS
-    read.fault(key, value, expected_zone(name) if is_told else TIME_ZONE)
+    # Finding a zone with a similar name takes time, and thousands of bookings may have a wrong
+    # zone. Only the first faults are shown, so only these name a similar zone.
+    is_shown = len(read.faults) < MAX_FAULTS
+    read.fault(key, value, expected_zone(name) if is_shown else TIME_ZONE)
     return "UTC"

@@ -1,8 +1,10 @@
-"""Find the nodes on which a pod fits, and why not on the others, in kube-scheduler's words.
+"""Find the nodes on which a pod fits, and why it doesn't fit on the others, in kube-scheduler's
+words.
 
-Has the order of the filters, and those that depend on one node's pods: NodePorts and
-NodeResourcesFit. Volumes, resource claims and declared node features are not modelled, and exclude
-no node. Source: the Filter and PreFilter methods of kube-scheduler's plugins, v1.33 to v1.37.
+This file has the order of the filters, and the filters that depend on the pods of a node: NodePorts
+and NodeResourcesFit. Volumes, resource claims and declared node features are not modelled, and
+exclude no node. Source: the Filter and PreFilter methods of kube-scheduler's plugins, v1.33 to
+v1.37.
 """
 
 from __future__ import annotations
@@ -31,38 +33,39 @@ from roost_core.scheduler.topology_spread import SpreadCounts
 
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104 (Kubernetes' word for all addresses; nothing is bound here)
 _NODE_FILTERS: Final = (NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY)
-# All of them together.
+# The name of a check that stands for all of them.
 _OF_NODES: Final = "what nodes alone decide"
 PORT_TAKEN: Final = Rejection(
     ("node(s) didn't have free ports for the requested pod ports",), False
 )
 CONFLICTING_NAMES: Final = "pod affinity terms conflict"
-# For the nodes that a pod of a DaemonSet isn't about.
+# For nodes that a pod's node affinity doesn't name, if it names nodes, as for pods of DaemonSets.
 NOT_NAMED: Final = Rejection(("node(s) didn't satisfy plugin(s) [NodeAffinity]",), True)
 
 
 class Cycle(NodeFilters):
-    """One pod before one state and profile: what PreFilter computes, and the filters that use it.
+    """The filters for a pod, a state of the cluster and a profile, with what PreFilter computes.
 
-    `fork` gives a second one to add pods to or take pods from; that is how pre-emption and
-    nominated pods are tried.
+    Pre-emption and nominated pods are tried on a `fork`, to which pods are added, or from which
+    they are removed.
     """
 
-    __slots__ = ("_checks", "_number_alone", "named_nodes", "others", "refusal", "spread")
+    __slots__ = ("_checks", "_row_checks", "named_nodes", "others", "refusal", "spread")
 
     def __init__(self, pod: Pod, state: ClusterState, profile: Profile) -> None:
         super().__init__(pod, state, profile)
-        # The whole cluster is refused before any node is looked at.
+        # Why the pod fits on no node, whatever the nodes are; None: nodes must be looked at.
         self.refusal: str | None = None
-        # The pod can only be about these nodes.
+        # The names of the nodes that the pod's required node affinity names; None: it names none.
         self.named_nodes: frozenset[str] | None = None
         if NODE_AFFINITY in profile.filters:
-            self._read_names()
+            self._read_named_nodes()
         self.spread = SpreadCounts.of(self) if POD_TOPOLOGY_SPREAD in profile.filters else None
         self.others = OtherPods.of(self) if INTER_POD_AFFINITY in profile.filters else None
-        self._checks, self._number_alone = self._make_checks()
+        # `_row_checks`: how many of the first checks look only at a node and its pods.
+        self._checks, self._row_checks = self._make_checks()
 
-    def _read_names(self) -> None:
+    def _read_named_nodes(self) -> None:
         terms = self.pod.spec.required_node_terms
         if not terms:
             return
@@ -82,14 +85,14 @@ class Cycle(NodeFilters):
             self.refusal = CONFLICTING_NAMES
 
     def _make_checks(self) -> tuple[tuple[Check, ...], int]:
-        """The filters in the profile's order that can reject this pod at all; how many first ones
-        ask one row alone.
+        """The checks that may reject this pod, in the profile's order, and how many of the first
+        checks look only at a node and its pods.
         """
-        names, alone = _plan_checks(
+        names, row_checks = _plan_checks(
             self.profile.filters,
-            bool(self.pod.spec.host_ports),
-            self.spread is not None,
-            self.others is not None,
+            has_ports=bool(self.pod.spec.host_ports),
+            is_spread=self.spread is not None,
+            has_others=self.others is not None,
         )
         checks: dict[str, Check] = {
             _OF_NODES: self._check_node,
@@ -100,63 +103,65 @@ class Cycle(NodeFilters):
             checks[POD_TOPOLOGY_SPREAD] = self.spread.check
         if self.others is not None:
             checks[INTER_POD_AFFINITY] = self.others.check
-        return tuple([checks.get(name) or self._node_checks[name] for name in names]), alone
+        checks = {**self._node_checks, **checks}
+        return tuple([checks[name] for name in names]), row_checks
 
     def fork(self) -> Self:
-        """The same cycle with counts of its own."""
+        """A copy of the cycle. `count` on the copy doesn't change this cycle."""
         new = type(self).__new__(type(self))
         for name in ("pod", "state", "profile", "refusal", "named_nodes", "_filter_results"):
             setattr(new, name, getattr(self, name))
         new.spread = self.spread.copy() if self.spread is not None else None
         new.others = self.others.copy() if self.others is not None else None
-        new._checks, new._number_alone = new._make_checks()
+        new._checks, new._row_checks = new._make_checks()
         return new
 
     def count(self, pod: Pod, row: NodeRow, sign: int) -> None:
-        """Count another pod in (1) or out (-1) at this node, in the counts that filters use."""
+        """Add another pod (sign 1) to the filters' counts of a node, or remove it (sign -1)."""
         if self.spread is not None:
             self.spread.count(pod, row, sign)
         if self.others is not None:
             self.others.count(pod, row, sign)
 
     def check(self, row: NodeRow) -> Rejection | None:
-        """Return why the pod doesn't fit on this node as it is; None if it does."""
-        return _first(self._checks, row)
+        """Return why the pod doesn't fit on a node, without its nominated pods; None: it fits."""
+        return _first_rejection(self._checks, row)
 
     def check_all(self, rows: Iterable[NodeRow]) -> Iterator[tuple[NodeRow, Rejection | None]]:
-        """Each of the state's own rows with its verdict as `check_with_nominated` gives it, but
-        quick.
+        """Yield each row with the result of `check_with_nominated` for it. It is faster.
+
+        rows: of the state.
         """
-        known = self._verdicts_of_rows_alone().values
+        row_verdicts = self._find_row_verdicts().values
         places = self.state.places
-        others = self._checks[self._number_alone :]
+        other_checks = self._checks[self._row_checks :]
         for row in rows:
             if row.nominated:
                 yield row, self.check_with_nominated(row)
                 continue
-            verdict = known[places[row.name]]
-            if verdict is None and others:
-                verdict = _first(others, row)
+            verdict = row_verdicts[places[row.name]]
+            if verdict is None and other_checks:
+                verdict = _first_rejection(other_checks, row)
             yield row, verdict
 
-    def _verdicts_of_rows_alone(self) -> NodeColumn[Rejection | None]:
-        """What the checks before the first that asks about other pods say of each row.
+    def _find_row_verdicts(self) -> NodeColumn[Rejection | None]:
+        """The results of the checks that look only at a node and its pods, for each row.
 
-        Nominations are left aside. The state remembers the results for the next pod with the same
+        Nominated pods don't count. The state remembers the results for the next pod with the same
         needs.
         """
         needs = self.state.needs_of(self.pod.spec)
-        # Filters behind one that asks of other pods are not asked of a row alone, so their number
-        # belongs to the key.
+        # The number of checks belongs to the key: it differs between pods with the same needs if a
+        # filter that looks at other nodes' pods stands between these checks in the profile.
         key = (
             type(self),
             id(needs),
             id(self.profile),
-            self._number_alone,
+            self._row_checks,
             self.state.surroundings.claimable,
         )
-        checks = self._checks[: self._number_alone]
-        # Written out for speed: every node is asked, and by default there are two checks.
+        checks = self._checks[: self._row_checks]
+        # Special cases for speed: every node is checked, and by default there are two checks.
         if len(checks) == 1:
             find = checks[0]
         elif len(checks) == 2:
@@ -169,31 +174,29 @@ class Cycle(NodeFilters):
         else:
 
             def find(row: NodeRow) -> Rejection | None:
-                return _first(checks, row)
+                return _first_rejection(checks, row)
 
         return self.state.column(key, find, (needs, self.profile))
 
     def check_with_nominated(self, row: NodeRow) -> Rejection | None:
-        """Check as `check` does. The pod must also fit beside pods of its priority or above that
-        are nominated to the node.
+        """Return why the pod doesn't fit on a node; None: it fits.
+
+        It must also fit together with the node's nominated pods of the same or a higher priority.
         """
-        if row.nominated:
-            priority = self.pod.priority
-            key = self.pod.key
-            rivals = [
-                rival
-                for rival in row.nominated.values()
-                if rival.priority >= priority and rival.key != key
-            ]
-            if rivals:
-                cycle = self.fork()
-                fuller = row.copy()
-                for rival in rivals:
-                    fuller.add(rival)
-                    cycle.count(rival, fuller, 1)
-                verdict = cycle.check(fuller)
-                if verdict is not None:
-                    return verdict
+        rivals = [
+            rival
+            for rival in row.nominated.values()
+            if rival.priority >= self.pod.priority and rival.key != self.pod.key
+        ]
+        if rivals:
+            cycle = self.fork()
+            row_with_rivals = row.copy()
+            for rival in rivals:
+                row_with_rivals.add(rival)
+                cycle.count(rival, row_with_rivals, 1)
+            verdict = cycle.check(row_with_rivals)
+            if verdict is not None:
+                return verdict
         return self.check(row)
 
     def _check_ports(self, row: NodeRow) -> Rejection | None:
@@ -212,53 +215,64 @@ class Cycle(NodeFilters):
                 if amount and amount > allocatable.get(name, 0) - requested.get(name, 0):
                     break
             else:
+                # No resource is lacking.
                 return None
-        return self._lack(row)
+        return self._find_lacking(row)
 
-    def _lack(self, row: NodeRow) -> Rejection | None:
-        """Return all lacking resources, except ignored extended resources."""
+    def _find_lacking(self, row: NodeRow) -> Rejection | None:
+        """Name all resources that the node lacks for the pod. None: it lacks none that counts.
+
+        An extended resource that the node doesn't list doesn't count if devices may provide it.
+        """
         reasons = [] if len(row.pods) < row.max_pods else ["Too many pods"]
         unresolvable = False
         for name, amount in self.pod.spec.requests:
             capacity = row.allocatable.get(name, 0)
-            if amount > 0 and amount > capacity - row.requested.get(name, 0):
-                if not capacity and name in self.state.surroundings.claimable:
-                    continue
-                reasons.append(f"Insufficient {name}")
-                # 1.33 looks for victims even on nodes that are too small.
-                unresolvable = unresolvable or (amount > capacity and self.profile.minor >= 34)
+            if amount <= 0 or amount <= capacity - row.requested.get(name, 0):
+                continue
+            if not capacity and name in self.state.surroundings.claimable:
+                continue
+            reasons.append(f"Insufficient {name}")
+            # kube-scheduler 1.33 looks for victims even on nodes that are too small.
+            if amount > capacity and self.profile.minor >= 34:
+                unresolvable = True
         return Rejection(tuple(reasons), unresolvable) if reasons else None
 
 
 @lru_cache(maxsize=256)
 def _plan_checks(
-    filters: tuple[str, ...], has_ports: bool, is_spread: bool, has_others: bool
+    filters: tuple[str, ...], *, has_ports: bool, is_spread: bool, has_others: bool
 ) -> tuple[tuple[str, ...], int]:
-    """The filters in the profile's order that can reject a pod at all; how many first ones ask one
-    row alone.
+    """The names of the checks that may reject a pod, in the profile's order, and how many of the
+    first checks look only at a node and its pods.
+
+    filters: of the profile. has_ports: the pod has host ports. is_spread: a required spreading
+    constraint binds it. has_others: a required (anti-)affinity term binds it.
     """
-    asked = {NODE_RESOURCES_FIT, *_NODE_FILTERS}
+    needed = {NODE_RESOURCES_FIT, *_NODE_FILTERS}
     if has_ports:
-        asked.add(NODE_PORTS)
+        needed.add(NODE_PORTS)
     if is_spread:
-        asked.add(POD_TOPOLOGY_SPREAD)
+        needed.add(POD_TOPOLOGY_SPREAD)
     if has_others:
-        asked.add(INTER_POD_AFFINITY)
-    active = [plugin for plugin in filters if plugin in asked]
+        needed.add(INTER_POD_AFFINITY)
+    active = [plugin for plugin in filters if plugin in needed]
     of_nodes = [plugin for plugin in active if plugin in _NODE_FILTERS]
     start = active.index(of_nodes[0]) if of_nodes else 0
     end = start + len(of_nodes)
     if of_nodes and active[start:end] == of_nodes:
-        # Side by side, as by default: what nodes alone decide is one check, and is known already.
+        # They follow each other, as by default. Then one check stands for all of them, and its
+        # result is already known.
         active[start:end] = [_OF_NODES]
-    asks_others = (POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)
-    alone = next(
-        (index for index, plugin in enumerate(active) if plugin in asks_others), len(active)
-    )
-    return tuple(active), alone
+    row_checks = 0
+    for plugin in active:
+        if plugin in (POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY):
+            break
+        row_checks += 1
+    return tuple(active), row_checks
 
 
-def _first(checks: Iterable[Check], row: NodeRow) -> Rejection | None:
+def _first_rejection(checks: Iterable[Check], row: NodeRow) -> Rejection | None:
     for check in checks:
         verdict = check(row)
         if verdict is not None:

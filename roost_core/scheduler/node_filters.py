@@ -25,7 +25,7 @@ from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.rejections import Check, Rejection
 from roost_core.scheduler.state import ClusterState, KeptResults
 
-# Verdicts of this many different specs are cached while no node changes.
+# The most specs whose results are kept while no node changes.
 _REMEMBERED_VERDICTS: Final = 2048
 UNSCHEDULABLE: Final = Rejection(("node(s) were unschedulable",), True)
 TAINTED: Final = Rejection(("node(s) had untolerated taint(s)",), True)
@@ -34,26 +34,25 @@ OTHER_NODES: Final = Rejection(("node(s) didn't match Pod's node affinity/select
 
 @dataclass(slots=True)
 class NodeFilterResults:
-    """What nodes alone decide for the needs of one spec and one profile, by node name; good until a
-    node changes.
+    """The results of these filters for a spec and a profile. They hold until a node changes.
+
+    What is None is computed when it is first needed.
     """
 
+    # Why nodes reject the pod, by the node's name.
     rejected: dict[str, Rejection] = field(default_factory=dict)
-    # Nodes that the pod's own selector and required affinity don't admit; made when asked for.
+    # See the properties of NodeFilters with the same names.
     unmatched: frozenset[str] | None = None
     kept_off: frozenset[str] | None = None
-    # PreferNoSchedule taints not tolerated, and points by the preferred node terms asked for; only
-    # those above 0.
     unwanted: dict[str, int] | None = None
+    # By the preferred node terms of a spec.
     preferred: dict[tuple[tuple[int, NodeTerm], ...], tuple[int, dict[str, int]]] = field(
         default_factory=dict
     )
 
 
 class NodeFilters:
-    """One pod before one state and profile, as far as nodes alone decide: cordons, taints,
-    selectors and affinity.
-    """
+    """The filters for a pod, a state of the cluster and a profile, as far as only nodes decide."""
 
     __slots__ = ("_filter_results", "pod", "profile", "state")
 
@@ -74,7 +73,7 @@ class NodeFilters:
 
     @property
     def filter_results(self) -> NodeFilterResults:
-        """What nodes alone decide, for all pods with the same needs."""
+        """The results of these filters, for all pods with the same needs."""
         if self._filter_results is None:
             self._filter_results = self._find_filter_results()
         return self._filter_results
@@ -112,10 +111,14 @@ class NodeFilters:
         return None
 
     def _check_taints(self, row: NodeRow) -> Rejection | None:
-        taint = untolerated(row.node.taints, self.pod.spec.tolerations) if row.node.taints else None
-        if taint is None or self.profile.minor >= 34:
-            return taint and TAINTED
-        # Before 1.34 the taint is named.
+        if not row.node.taints:
+            return None
+        taint = untolerated(row.node.taints, self.pod.spec.tolerations)
+        if taint is None:
+            return None
+        if self.profile.minor >= 34:
+            return TAINTED
+        # Before 1.34, kube-scheduler names the taint.
         return Rejection((f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",), True)
 
     def _check_affinity(self, row: NodeRow) -> Rejection | None:
@@ -147,54 +150,55 @@ class NodeFilters:
 
     @property
     def preferred(self) -> tuple[int, Mapping[str, int]]:
-        """Weights of the preferred node terms that all nodes meet, and of what some meet beside.
+        """The weights of the pod's preferred node terms, in two parts.
 
-        The latter by name; nodes with 0 are left out.
+        First the sum for the terms that all nodes meet. Then the sums for the other terms, by the
+        node's name; nodes with 0 are left out.
         """
         kept = self.filter_results.preferred
-        asked = self.pod.spec.preferred_node_terms
-        known = kept.get(asked)
-        if known is None:
-            everywhere = 0
-            weights = dict[str, int]()
-            number = len(self.state.rows)
-            for weight, term in asked:
-                names = self._meeting(term) if weight else ()
-                if len(names) == number:
-                    everywhere += weight
-                    continue
-                for name in names:
-                    weights[name] = weights.get(name, 0) + weight
+        terms = self.pod.spec.preferred_node_terms
+        if terms not in kept:
             if len(kept) >= _REMEMBERED_VERDICTS:
                 kept.clear()
-            known = kept[asked] = everywhere, weights
-        return known
+            kept[terms] = self._sum_preferred(terms)
+        return kept[terms]
 
-    def _meeting(self, term: NodeTerm) -> Sequence[str]:
-        """The nodes that meet a node selector term."""
-        known = self.state.meeting
-        rows = self.state.rows
-        nodes = known.get(term)
-        if nodes is None:
-            if len(known) >= _REMEMBERED_VERDICTS:
-                known.clear()
-            nodes = known[term] = tuple(
+    def _sum_preferred(self, terms: tuple[tuple[int, NodeTerm], ...]) -> tuple[int, dict[str, int]]:
+        everywhere = 0
+        weights: dict[str, int] = {}
+        for weight, term in terms:
+            names = self._nodes_that_meet(term) if weight else ()
+            if len(names) == len(self.state.rows):
+                everywhere += weight
+                continue
+            for name in names:
+                weights[name] = weights.get(name, 0) + weight
+        return everywhere, weights
+
+    def _nodes_that_meet(self, term: NodeTerm) -> Sequence[str]:
+        """Names of the nodes that meet a node selector term."""
+        kept = self.state.meeting
+        if term not in kept:
+            if len(kept) >= _REMEMBERED_VERDICTS:
+                kept.clear()
+            rows = self.state.rows
+            kept[term] = tuple(
                 [name for name, row in rows.items() if node_term_matches(term, name, row.labels)]
             )
-        return nodes
+        return kept[term]
 
     @property
     def unwanted(self) -> Mapping[str, int]:
-        """PreferNoSchedule taints of each node that the pod doesn't tolerate; nodes with 0 are left
-        out.
+        """How many PreferNoSchedule taints the pod doesn't tolerate, by the node's name.
+
+        Nodes with 0 are left out.
         """
         filter_results = self.filter_results
         if filter_results.unwanted is None:
             tolerations = self.pod.spec.tolerations
             rows = self.state.rows
-            filter_results.unwanted = {
-                name: number
-                for name, row in rows.items()
-                if (number := count_unwanted(row.node.taints, tolerations))
+            numbers = {
+                name: count_unwanted(row.node.taints, tolerations) for name, row in rows.items()
             }
+            filter_results.unwanted = {name: number for name, number in numbers.items() if number}
         return filter_results.unwanted

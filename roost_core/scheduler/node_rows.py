@@ -55,17 +55,17 @@ class NodeRow:
         self.max_pods = node.allocatable.get(PODS, 0)
 
     def add(self, pod: Pod) -> None:
-        """Count a pod in."""
+        """Add a pod."""
         self.pods[pod.key] = pod
         self._count(pod, 1)
 
     def remove(self, pod: Pod) -> None:
-        """Count a pod out that was added before."""
+        """Remove a pod that was added before."""
         del self.pods[pod.key]
         self._count(pod, -1)
 
     def _count(self, pod: Pod, sign: int) -> None:
-        """Count a pod in (1) or out (-1)."""
+        """Add a pod's requests and ports to the sums (sign 1), or subtract them (sign -1)."""
         spec = pod.spec
         requested = self.requested
         scored = self.scored
@@ -82,7 +82,7 @@ class NodeRow:
             bump(self.ports, port, sign)
 
     def copy(self) -> Self:
-        """A row with the same pods, which changes by itself. Nominations stay shared."""
+        """A copy of the row. Changes of its pods don't change this row; nominations are shared."""
         new = type(self).__new__(type(self))
         for name in (
             "node",

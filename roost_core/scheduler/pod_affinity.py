@@ -1,7 +1,7 @@
-"""The InterPodAffinity filter: which domains the pods are in that a pod needs, avoids or is avoided
-by.
+"""The InterPodAffinity filter: in which domains a pod may run because of other pods.
 
-Source: kube-scheduler's plugin of that name, v1.33 to v1.37.
+A domain is a topology key with a value. A pod needs some pods in its domain, avoids others, and is
+avoided by others. Source: kube-scheduler's plugin of that name, v1.33 to v1.37.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import Final, Self
 
 from roost_core.objects.pod import Pod, PodTerm
 from roost_core.scheduler.node_filters import NodeFilters
-from roost_core.scheduler.node_rows import NodeRow
+from roost_core.scheduler.node_rows import NodeRow, bump
 from roost_core.scheduler.pod_queries import (
     REQUIRED_ANTI_AFFINITY,
+    OwnedTerm,
     PodQuery,
     owned_terms,
-    term_means,
+    term_selects,
 )
 from roost_core.scheduler.rejections import Rejection
 
@@ -25,13 +26,12 @@ AVOIDS_OTHERS: Final = Rejection(("node(s) didn't match pod anti-affinity rules"
 AVOIDED_BY_OTHERS: Final = Rejection(
     ("node(s) didn't satisfy existing pods anti-affinity rules",), False
 )
+# How many pods are in a domain, by topology key and value.
 _Domains = dict[tuple[str, str], int]
 
 
 class OtherPods:
-    """Required (anti-)affinity: in which domains the pods are that the pod needs, avoids or is
-    avoided by.
-    """
+    """The other pods that a pod's required (anti-)affinity, or theirs, is about, by domain."""
 
     __slots__ = (
         "_affinity",
@@ -63,18 +63,16 @@ class OtherPods:
             for name, number in state.count_pods(query).items():
                 _add_domains(self._anti_affinity, (term,), rows[name].labels, number)
         for owned, counts in state.terms.items():
-            if owned.kind == REQUIRED_ANTI_AFFINITY and term_means(
-                owned, pod, self._namespace_labels
-            ):
+            if self._is_avoided_by(owned):
                 for name, number in counts.items():
                     _add_domains(self._avoided_by, (owned.term,), rows[name].labels, number)
 
     @classmethod
     def of(cls, nodes: NodeFilters) -> Self | None:
-        """The domains for the cycle's pod. None when no term binds the pod.
+        """The domains for the cycle's pod. None: no term binds the pod.
 
-        Then the filter is skipped for the whole cycle, as kube-scheduler skips it, even if a pod
-        that is tried later has a term.
+        Then the filter is skipped for the whole cycle, even if a pod that is added later to try it
+        has a term. kube-scheduler does the same.
         """
         domains = cls(nodes)
         spec = nodes.pod.spec
@@ -82,7 +80,7 @@ class OtherPods:
         return domains if has_own_terms or domains._avoided_by else None
 
     def copy(self) -> Self:
-        """Domains of their own."""
+        """A copy. `count` on the copy doesn't change this object."""
         new = type(self).__new__(type(self))
         new._pod = self._pod
         new._namespace_labels = self._namespace_labels
@@ -93,7 +91,7 @@ class OtherPods:
         return new
 
     def count(self, pod: Pod, row: NodeRow, sign: int) -> None:
-        """Count another pod in or out."""
+        """Add another pod on a node to the counts (sign 1), or remove it (sign -1)."""
         spec = self._pod.spec
         needed, avoided = self._queries
         if spec.required_affinity and needed.finds(pod):
@@ -103,10 +101,14 @@ class OtherPods:
                 _add_domains(self._anti_affinity, (term,), row.labels, sign)
         if pod.spec.required_anti_affinity:
             for owned in owned_terms(pod):
-                if owned.kind == REQUIRED_ANTI_AFFINITY and term_means(
-                    owned, self._pod, self._namespace_labels
-                ):
+                if self._is_avoided_by(owned):
                     _add_domains(self._avoided_by, (owned.term,), row.labels, sign)
+
+    def _is_avoided_by(self, owned: OwnedTerm) -> bool:
+        """Whether a term of another pod keeps this pod out of its domain."""
+        if owned.kind != REQUIRED_ANTI_AFFINITY:
+            return False
+        return term_selects(owned, self._pod, self._namespace_labels)
 
     def check(self, row: NodeRow) -> Rejection | None:
         """Return why the node's domains violate a term; None if they don't."""
@@ -125,27 +127,26 @@ class OtherPods:
         return None
 
     def _has_company(self, labels: Mapping[str, str]) -> bool:
-        terms = self._pod.spec.required_affinity
-        alone = False
-        for term in terms:
+        """Whether a node's domains have the pods that the pod needs."""
+        has_company = True
+        for term in self._pod.spec.required_affinity:
             value = labels.get(term.topology_key)
             if value is None:
                 return False
             if self._affinity.get((term.topology_key, value), 0) <= 0:
-                alone = True
+                has_company = False
+        if has_company:
+            return True
         # The first pod of a group may start it, if it matches its own terms.
-        return not alone or (not self._affinity and self._queries[0].finds(self._pod))
+        needed, _ = self._queries
+        return not self._affinity and needed.finds(self._pod)
 
 
 def _add_domains(
     domains: _Domains, terms: Sequence[PodTerm], labels: Mapping[str, str], number: int
 ) -> None:
+    """Add a number of pods on a node with these labels to the domain of each term."""
     for term in terms:
         value = labels.get(term.topology_key)
         if value is not None:
-            domain = (term.topology_key, value)
-            total = domains.get(domain, 0) + number
-            if total:
-                domains[domain] = total
-            else:
-                domains.pop(domain, None)
+            bump(domains, (term.topology_key, value), number)

@@ -1,5 +1,6 @@
-"""Queries of pods by namespace and labels: for (anti-)affinity terms, spreading and the
-autoscaler.
+"""Queries that find pods by namespace and labels.
+
+(Anti-)affinity terms, spreading and the autoscaler use them.
 """
 
 from __future__ import annotations
@@ -10,29 +11,30 @@ from typing import Final, NamedTuple
 from roost_core.objects.pod import Pod, PodTerm
 from roost_core.objects.selectors import Requirement, selector_matches
 
-# Kinds of pods' terms, as they act on a pod that comes.
+# Kinds of (anti-)affinity terms. A pod's terms also act on pods that come later.
 REQUIRED_AFFINITY: Final = "required affinity"
 REQUIRED_ANTI_AFFINITY: Final = "required anti-affinity"
 PREFERRED: Final = "preferred"
 
 
 class OwnedTerm(NamedTuple):
-    """A term together with whose it is, since one without namespaces means its owner's own."""
+    """A pod's term, with what the term means because of the pod that has it."""
 
+    # One of the kinds above.
     kind: str
     term: PodTerm
+    # As `own_namespaces` returns them.
     namespaces: frozenset[str]
     # A preferred term's weight; negative for anti-affinity. 0 for a required one.
     weight: int
 
 
 class PodQuery(NamedTuple):
-    """Pods that meet every one of the conditions; `living` leaves out those that are being
-    deleted.
-    """
+    """A query for the pods that meet all conditions."""
 
-    # Namespaces (None: every one) and a selector.
+    # Each condition: namespaces (None: all), and a selector.
     conditions: tuple[tuple[frozenset[str] | None, frozenset[Requirement] | None], ...]
+    # Whether pods that are being deleted are left out.
     living: bool = False
 
     def finds(self, pod: Pod) -> bool:
@@ -48,16 +50,16 @@ class PodQuery(NamedTuple):
 
 
 def own_namespaces(term: PodTerm, namespace: str) -> frozenset[str]:
-    """The namespaces that a term names; its owner's own when it names none and selects none."""
+    """The namespaces that a term names. If it names none and selects none: the namespace of the pod
+    that has the term, which is `namespace`.
+    """
     if term.namespaces or term.namespace_selector is not None:
         return term.namespaces
     return frozenset((namespace,))
 
 
 def owned_terms(pod: Pod) -> list[OwnedTerm]:
-    """All (anti-)affinity terms of a pod that act on pods which come later; required anti-affinity
-    among them.
-    """
+    """All (anti-)affinity terms of a pod."""
     spec = pod.spec
     namespace = pod.namespace
     terms = [
@@ -79,12 +81,10 @@ def owned_terms(pod: Pod) -> list[OwnedTerm]:
     return terms
 
 
-def term_means(owned: OwnedTerm, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
-    """Whether a term of a pod that is there means a pod that comes, whose namespace has these
-    labels.
-    """
+def term_selects(owned: OwnedTerm, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
+    """Whether a term of another pod selects `pod`, whose namespace has these labels."""
     term = owned.term
-    return (
-        pod.namespace in owned.namespaces
-        or selector_matches(term.namespace_selector, namespace_labels)
-    ) and selector_matches(term.selector, pod.labels)
+    is_in_namespaces = pod.namespace in owned.namespaces or selector_matches(
+        term.namespace_selector, namespace_labels
+    )
+    return is_in_namespaces and selector_matches(term.selector, pod.labels)

@@ -1,10 +1,9 @@
-"""Read a KubeSchedulerConfiguration into the profiles that the model runs: which plugins, in what
-order and weight.
+"""Read a KubeSchedulerConfiguration into the profiles that the model runs.
 
-Owns the merge of a configuration with kube-scheduler's defaults. It reads configurations that
-kube-scheduler accepts; what the model would get wrong (extenders, plugins it doesn't know, a score
-without its preScore) is refused by name. Source: kube-scheduler's runtime.expandMultiPointPlugins,
-v1.33 to v1.37.
+A profile says which plugins run, in which order, and with which weights. Here a configuration is
+merged with kube-scheduler's defaults. It must be a configuration that kube-scheduler accepts. What
+the model can't follow is refused by name: extenders, unknown plugins, a score without its preScore.
+Source: kube-scheduler's runtime.expandMultiPointPlugins, v1.33 to v1.37.
 """
 
 from collections.abc import Mapping
@@ -36,9 +35,7 @@ _POINTS: Final = ("preFilter", "filter", "postFilter", "preScore", "score")
 
 
 class ProfileError(ValueError):
-    """The model can't run the configuration; the message names the profile, the key and the
-    value.
-    """
+    """The model can't run the configuration. The message names profile, key and value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +43,11 @@ class FitScore:
     """NodeResourcesFit's `scoringStrategy`."""
 
     strategy: str = LEAST_ALLOCATED
-    # Each with its weight in the mean.
+    # Resources, each with its weight in the mean.
     resources: tuple[tuple[str, int], ...] = ((CPU, 1), (MEMORY, 1))
 
 
+# kube-scheduler's own default constraints for spreading.
 SYSTEM_SPREAD: Final = (
     SpreadConstraint("kubernetes.io/hostname", 3, False, None, 1, True, False, ()),
     SpreadConstraint("topology.kubernetes.io/zone", 5, False, None, 1, True, False, ()),
@@ -58,34 +56,32 @@ SYSTEM_SPREAD: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One scheduler profile, merged with the defaults: plugins in kube-scheduler's order, weights,
-    arguments.
-    """
+    """A scheduler profile, merged with the defaults. Plugins are in kube-scheduler's order."""
 
     scheduler_name: str = "default-scheduler"
     # Kubernetes' minor: 36 is 1.36.
     minor: int
     filters: tuple[str, ...]
     post_filters: tuple[str, ...]
-    # Plugin and weight.
+    # Plugins, each with its weight.
     scores: tuple[tuple[str, int], ...]
     fit: FitScore = FitScore()
     default_spread: tuple[SpreadConstraint, ...] = SYSTEM_SPREAD
     spread_is_system_default: bool = True
-    # 0: adaptive, for 100 nodes and more.
+    # In percent; 0: fewer percent for more nodes, from 100 nodes on.
     percentage_of_nodes_to_score: int = 0
 
 
 def default_profile(minor: int) -> Profile:
-    """Return kube-scheduler's default profile."""
+    """Return kube-scheduler's default profile. minor: as for `read_profiles`."""
     return read_profiles({}, minor)["default-scheduler"]
 
 
 def read_profiles(configuration: Mapping[str, Any], minor: int) -> dict[str, Profile]:
-    """All profiles of a KubeSchedulerConfiguration v1 (as YAML gives it), by schedulerName.
+    """All profiles of a KubeSchedulerConfiguration v1, by schedulerName.
 
-    minor: of the kube-scheduler that runs them, 33 or newer; a newer one than Roost knows is taken
-    for the newest. Raises ProfileError.
+    configuration: as parsed from YAML. minor: of the kube-scheduler that runs them, 33 or newer. A
+    minor that Roost doesn't know yet counts as the newest that it knows. Raises ProfileError.
     """
     profiles, faults = read_each_profile(configuration, minor)
     if faults:
@@ -103,16 +99,13 @@ def read_each_profile(
     if minor < OLDEST_MINOR:
         raise ProfileError(f"found Kubernetes 1.{minor}, expected 1.{OLDEST_MINOR} or newer")
     for extender in configuration.get("extenders") or ():
-        if (
-            not isinstance(extender, Mapping)
-            or extender.get("filterVerb")
-            or extender.get("prioritizeVerb")
-        ):
+        is_readable = isinstance(extender, Mapping)
+        if not is_readable or extender.get("filterVerb") or extender.get("prioritizeVerb"):
             raise ProfileError(
                 "extenders: found one that filters or scores, which only a running scheduler"
                 " can ask"
             )
-    percentage = configuration.get("percentageOfNodesToScore") or 0
+    common_percentage = configuration.get("percentageOfNodesToScore") or 0
     bodies = configuration.get("profiles") or [{}]
     profiles: dict[str, Profile] = {}
     faults: dict[str, ProfileError] = {}
@@ -129,9 +122,11 @@ def read_each_profile(
             raise ProfileError(
                 f"{where}.schedulerName: found {name!r} twice, expected each name once"
             )
-        own = body.get("percentageOfNodesToScore")
+        percentage = body.get("percentageOfNodesToScore")
+        if percentage is None:
+            percentage = common_percentage
         try:
-            profiles[name] = _read_profile(body, name, minor, percentage if own is None else own)
+            profiles[name] = _read_profile(body, name, minor, percentage)
         except ProfileError as error:
             faults[name] = error
         except (TypeError, AttributeError, KeyError) as error:
@@ -142,7 +137,9 @@ def read_each_profile(
 
 
 class _PluginSet(NamedTuple):
-    # Names with weights; 0: not given.
+    """What a profile's `plugins` says of one extension point, or of multiPoint."""
+
+    # Names with weights; 0: none is given.
     enabled: tuple[tuple[str, int], ...]
     disabled: frozenset[str]
 
@@ -157,21 +154,21 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
     expanded = {
         point: _expanded(multi_point, sets[point], names_at(point, minor)) for point in _POINTS
     }
-    for after, before, needing in (
+    for point, point_before, plugins_with_both in (
         ("score", "preScore", SCORES_NEED_PRE_SCORE),
         ("filter", "preFilter", FILTERS_NEED_PRE_FILTER),
     ):
-        for plugin in needing:
-            if plugin in expanded[after] and plugin not in expanded[before]:
+        for plugin in plugins_with_both:
+            if plugin in expanded[point] and plugin not in expanded[point_before]:
                 raise ProfileError(
-                    f"{where}: plugins.{before}: {plugin} is off, but {after} has it: every pod"
-                    f" would fail. Disable it under {after} too."
+                    f"{where}: plugins.{point_before}: {plugin} is off, but {point} has it: every"
+                    f" pod would fail. Disable it under {point} too."
                 )
     weights: dict[str, int] = {}
     for plugin, weight in (*sets["score"].enabled, *multi_point.enabled):
         weights.setdefault(plugin, weight or 1)
-    arguments = _arguments(body, where)
-    # On by default from 1.37 on, without effect on pods whose claims are bound.
+    arguments = _arguments_by_plugin(body, where)
+    # This feature is on by default from 1.37 on. It has no effect on pods whose claims are bound.
     scores_volumes = is_on("StorageCapacityScoring", minor, {})
     return Profile(
         scheduler_name=name,
@@ -204,49 +201,60 @@ def _plugin_set(plugins: Mapping[str, Any], point: str, minor: int, where: str) 
 
 
 def _merged(defaults: _PluginSet, custom: _PluginSet) -> _PluginSet:
-    """Defaults that aren't disabled, each replaced in place when it is named again; then what else
-    is named.
+    """The defaults that aren't disabled, then the other plugins of `custom`.
+
+    A default that `custom` enables again keeps its place, with the weight of `custom`.
     """
-    named = dict(custom.enabled)
-    kept = {
-        name: named.pop(name, weight)
-        for name, weight in defaults.enabled
-        if "*" not in custom.disabled and name not in custom.disabled
-    }
-    return _PluginSet((*kept.items(), *named.items()), custom.disabled)
+    enabled = dict(custom.enabled)
+    kept: dict[str, int] = {}
+    for name, weight in defaults.enabled:
+        if "*" not in custom.disabled and name not in custom.disabled:
+            kept[name] = enabled.pop(name, weight)
+    return _PluginSet((*kept.items(), *enabled.items()), custom.disabled)
 
 
-def _expanded(multi_point: _PluginSet, own: _PluginSet, implementers: frozenset[str]) -> list[str]:
-    """Names at one extension point: overridden ones in its own order, then multiPoint's others,
-    then its others.
+def _expanded(
+    multi_point: _PluginSet, at_point: _PluginSet, implementers: frozenset[str]
+) -> list[str]:
+    """The plugins at an extension point, in their order.
+
+    First come those that multiPoint and the point enable, in the point's order. Then come those
+    that only multiPoint enables, then those that only the point enables. implementers: the plugins
+    that have this extension point.
     """
-    enabled = [name for name, _ in own.enabled]
-    if "*" in own.disabled:
-        return enabled
-    spread = [
-        name for name, _ in multi_point.enabled if name in implementers and name not in own.disabled
+    of_point = [name for name, _ in at_point.enabled]
+    if "*" in at_point.disabled:
+        return of_point
+    of_multi_point = [
+        name
+        for name, _ in multi_point.enabled
+        if name in implementers and name not in at_point.disabled
     ]
-    overridden = [name for name in enabled if name in spread]
-    return list(dict.fromkeys([*overridden, *spread, *enabled]))
+    of_both = [name for name in of_point if name in of_multi_point]
+    return list(dict.fromkeys([*of_both, *of_multi_point, *of_point]))
 
 
-def _arguments(body: Mapping[str, Any], where: str) -> dict[str, Mapping[str, Any]]:
-    args_of: dict[str, Mapping[str, Any]] = {}
+def _arguments_by_plugin(body: Mapping[str, Any], where: str) -> dict[str, Mapping[str, Any]]:
+    """`pluginConfig` of a profile. Raises ProfileError for arguments that aren't modelled."""
+    arguments: dict[str, Mapping[str, Any]] = {}
     for config in body.get("pluginConfig") or ():
-        if config["name"] in args_of:
+        plugin = config["name"]
+        if plugin in arguments:
             raise ProfileError(
-                f"{where}: pluginConfig: found {config['name']!r} twice, expected each plugin once"
+                f"{where}: pluginConfig: found {plugin!r} twice, expected each plugin once"
             )
-        args_of[config["name"]] = given = config.get("args") or {}
-        if unknown := unmodelled(config["name"], given):
+        arguments[plugin] = config.get("args") or {}
+        unknown = unmodelled(plugin, arguments[plugin])
+        if unknown:
             raise ProfileError(
-                f"{where}: pluginConfig: {config['name']}: found {unknown[0]}, which Roost doesn't"
-                " model. Leave it out."
+                f"{where}: pluginConfig: {plugin}: found {unknown[0]}, which Roost doesn't model."
+                " Leave it out."
             )
-    return args_of
+    return arguments
 
 
 def _read_arguments(arguments: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, Any]:
+    """Fields of `Profile` that plugins' arguments set."""
     fields: dict[str, Any] = {}
     fit = arguments.get(NODE_RESOURCES_FIT, {})
     if fit.get("scoringStrategy") is not None:

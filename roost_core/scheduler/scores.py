@@ -31,7 +31,7 @@ from roost_core.scheduler.plugins import (
     TAINT_TOLERATION,
     VOLUME_BINDING,
 )
-from roost_core.scheduler.pod_queries import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_means
+from roost_core.scheduler.pod_queries import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_selects
 from roost_core.scheduler.profile import LEAST_ALLOCATED
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.topology_spread import admits, spread_constraints, spread_query
@@ -425,7 +425,7 @@ def score_other_pods(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
             term_weight = 1
         else:
             continue
-        if term_weight and term_means(owned, pod, namespace_labels):
+        if term_weight and term_selects(owned, pod, namespace_labels):
             weights.add(counts, owned.term.topology_key, term_weight)
     return weights.scores(weight)
 

@@ -14,7 +14,7 @@ class DisruptionBudget:
     """A PodDisruptionBudget, as pre-emption sees it."""
 
     namespace: str
-    # None and the empty selector protect nothing here.
+    # None and the empty selector protect no pod from pre-emption.
     selector: frozenset[Requirement] | None
     disruptions_allowed: int = 0
     # Names of pods whose eviction is under way.
@@ -23,18 +23,17 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Everything else that affects scheduling; none of it changes with a pod."""
+    """Everything besides nodes and pods that affects scheduling. No pod changes it."""
 
-    # Labels by namespace; one that isn't there counts as having none.
+    # Labels by namespace. A namespace that isn't there counts as one without labels.
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     budgets: tuple[DisruptionBudget, ...] = ()
-    # Selectors of Services by namespace, and of ReplicationControllers, ReplicaSets and
-    # StatefulSets by (kind, namespace, name): spreading by default asks for them, and for nothing
-    # else.
+    # Only default spreading uses the selectors that follow. Those of Services, by namespace; those
+    # of ReplicationControllers, ReplicaSets and StatefulSets, by kind, namespace and name.
     services: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
     controllers: Mapping[tuple[str, str, str], frozenset[Requirement]] = field(default_factory=dict)
-    # Extended resources that DeviceClasses map to devices: a node that lists none may have them all
-    # the same.
+    # Extended resources that DeviceClasses map to devices. A node may have these resources without
+    # listing them.
     claimable: frozenset[str] = frozenset()
 
 

@@ -5,7 +5,7 @@ Source: kube-scheduler's plugin of that name, v1.33 to v1.37.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Self
 
 from roost_core.objects.pod import Pod, SpreadConstraint
@@ -26,14 +26,15 @@ NO_TOPOLOGY: Final = Rejection(
 def spread_constraints(
     pod: Pod, profile: Profile, state: ClusterState, *, required: bool
 ) -> list[SpreadConstraint]:
-    """The pod's own constraints of one kind; when it has none at all, the profile's with the
-    cluster's selector.
+    """The pod's required spreading constraints, or the others.
+
+    A pod without any constraint gets the profile's constraints, with the selector of its Services
+    and its controller.
     """
-    own = pod.spec.spread_constraints
-    if own:
+    if pod.spec.spread_constraints:
         return [
             _with_label_keys(constraint, pod)
-            for constraint in own
+            for constraint in pod.spec.spread_constraints
             if constraint.required == required
         ]
     defaults = [
@@ -42,10 +43,13 @@ def spread_constraints(
     if not defaults:
         return []
     selector = _default_selector(pod, state)
-    return [constraint._replace(selector=selector) for constraint in defaults] if selector else []
+    if not selector:
+        return []
+    return [constraint._replace(selector=selector) for constraint in defaults]
 
 
 def _with_label_keys(constraint: SpreadConstraint, pod: Pod) -> SpreadConstraint:
+    """A pod's constraint with its `matchLabelKeys` in the selector."""
     keys = [key for key in constraint.match_label_keys if key in pod.labels]
     if not keys or constraint.selector is None:
         return constraint
@@ -54,8 +58,9 @@ def _with_label_keys(constraint: SpreadConstraint, pod: Pod) -> SpreadConstraint
 
 
 def _default_selector(pod: Pod, state: ClusterState) -> frozenset[Requirement]:
-    """What the Services that select the pod and its controller select, all together; empty when
-    nothing does.
+    """The selectors of all Services that select the pod, and of its controller, together.
+
+    Empty: there are none.
     """
     labels: dict[str, str] = {}
     for selector in state.surroundings.services.get(pod.namespace, ()):
@@ -72,15 +77,17 @@ def _default_selector(pod: Pod, state: ClusterState) -> frozenset[Requirement]:
 
 
 def spread_query(constraint: SpreadConstraint, namespace: str) -> PodQuery:
-    """The pods that a constraint of a pod of that namespace counts."""
+    """A query for the pods that a constraint counts. namespace: of the pod with the constraint."""
     return PodQuery(((frozenset((namespace,)), constraint.selector),), living=True)
 
 
 def counted_nodes(
     nodes: NodeFilters, constraints: Sequence[SpreadConstraint], *, require_all: bool
 ) -> Iterator[tuple[NodeRow, list[int]]]:
-    """Nodes that count for spreading, each with the indices of the constraints whose policies admit
-    it.
+    """Yield the nodes that count for spreading.
+
+    Each comes with the indices of the constraints whose policies admit it. require_all: only nodes
+    that have the topology keys of all constraints.
     """
     keys = [constraint.topology_key for constraint in constraints]
     for row in nodes.state.rows.values():
@@ -111,18 +118,22 @@ class SpreadCounts:
         self._nodes = nodes
         self._constraints = constraints
         labels = nodes.pod.labels
+        # For each constraint: 1 if it counts the pod itself, else 0.
         self._matches_itself = [
-            int(selector_matches(spread.selector, labels)) for spread in constraints
+            int(selector_matches(constraint.selector, labels)) for constraint in constraints
         ]
+        # For each constraint: the number of pods in each domain, by the value of the topology key.
         self._counts: list[dict[str, int]] = [{} for _ in constraints]
-        pods = [
-            # An empty selector counts nothing here.
-            nodes.state.count_pods(spread_query(spread, nodes.pod.namespace))
-            if spread.selector
-            else {}
-            for spread in constraints
-        ]
-        # The smallest count of each constraint, while nothing changes.
+        # Pods that each constraint counts, by the node's name.
+        pods: list[Mapping[str, int]] = []
+        for constraint in constraints:
+            # An empty selector counts no pod here.
+            if constraint.selector:
+                query = spread_query(constraint, nodes.pod.namespace)
+                pods.append(nodes.state.count_pods(query))
+            else:
+                pods.append({})
+        # The smallest count of each constraint; None: it must be found again after a change.
         self._fewest: list[int | None] = [None] * len(constraints)
         for row, indices in counted_nodes(nodes, constraints, require_all=True):
             for index in indices:
@@ -132,12 +143,12 @@ class SpreadCounts:
 
     @classmethod
     def of(cls, nodes: NodeFilters) -> Self | None:
-        """The counts for the cycle's pod; None when no constraint binds it."""
+        """The counts for the cycle's pod; None: no required constraint binds it."""
         constraints = spread_constraints(nodes.pod, nodes.profile, nodes.state, required=True)
         return cls(nodes, constraints) if constraints else None
 
     def copy(self) -> Self:
-        """Counts of their own."""
+        """A copy. `count` on the copy doesn't change this object."""
         new = type(self).__new__(type(self))
         new._nodes = self._nodes
         new._constraints = self._constraints
@@ -147,17 +158,18 @@ class SpreadCounts:
         return new
 
     def count(self, pod: Pod, row: NodeRow, sign: int) -> None:
-        """Count another pod in or out; unlike at first also one that is being deleted, as
-        kube-scheduler does.
+        """Add another pod on a node to the counts (sign 1), or remove it (sign -1).
+
+        Pods that are being deleted count here, but not in the first counts: kube-scheduler does the
+        same.
         """
         if pod.namespace != self._nodes.pod.namespace:
             return
         if not all(constraint.topology_key in row.labels for constraint in self._constraints):
             return
         for index, constraint in enumerate(self._constraints):
-            if selector_matches(constraint.selector, pod.labels) and admits(
-                self._nodes, constraint, row.name
-            ):
+            is_counted = selector_matches(constraint.selector, pod.labels)
+            if is_counted and admits(self._nodes, constraint, row.name):
                 counts = self._counts[index]
                 value = row.labels[constraint.topology_key]
                 counts[value] = counts.get(value, 0) + sign
@@ -175,11 +187,11 @@ class SpreadCounts:
         return None
 
     def _fewest_of(self, index: int) -> int:
+        """The smallest count of a constraint; 0 if there are fewer domains than `minDomains`."""
         fewest = self._fewest[index]
         if fewest is None:
             counts = self._counts[index]
-            fewest = (
-                min(counts.values()) if len(counts) >= self._constraints[index].min_domains else 0
-            )
+            has_enough_domains = len(counts) >= self._constraints[index].min_domains
+            fewest = min(counts.values()) if has_enough_domains else 0
             self._fewest[index] = fewest
         return fewest

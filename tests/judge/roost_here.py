@@ -298,7 +298,7 @@ class RoostHere:
             for lease in self._cluster.leases.by_part.values():
                 lease.look()
             for cache_ in self._cluster.caches:
-                cache_._stream._hear()
+                cache_._stream._note_life()
             self._is_dirty = True
         self._refresh()
 

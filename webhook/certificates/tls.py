@@ -1,6 +1,6 @@
-"""The certificate of new TLS connections, which can be replaced while serving.
+"""The certificate of new TLS connections, which can be replaced while the webhook serves.
 
-Open connections keep the certificate they started with: a replacement drops none of them.
+Open connections keep the certificate with which they started. So a replacement ends none of them.
 """
 
 import os
@@ -16,18 +16,16 @@ class TlsError(Exception):
 
 
 class ServingCertificate:
-    """The certificate in use; `context` is passed to the listener once and stays valid across
-    changes.
+    """The certificate in use. The listener gets `context` once, and keeps it after changes.
 
-    The listener's own context holds no certificate. Each ClientHello is handed to the newest
-    context instead of loading into the old one, because OpenSSL keeps one certificate for each key
-    type: an ECDSA one would outlive its replacement by an RSA one.
+    `context` holds no certificate. At the beginning of each connection, it is replaced by a context
+    that holds the newest certificate. New certificates aren't loaded into an old context, because
+    OpenSSL keeps a certificate for each type of key. So an ECDSA certificate would stay in use
+    after it was replaced by an RSA certificate.
     """
 
     def __init__(self, *, verifies_clients: bool = False) -> None:
-        """verifies_clients: `use` gets a CA, and clients without a certificate from it are
-        rejected.
-        """
+        """verifies_clients: clients must have a certificate of the CA that `use` gets."""
         self._verifies_clients = verifies_clients
         self.context = self._new_context()
         self.context.sni_callback = self._hand_over
@@ -36,14 +34,14 @@ class ServingCertificate:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether a certificate has been given yet."""
+        """Whether there is a certificate yet."""
         return self._loaded.is_set()
 
     def use(self, chain_pem: bytes, key_pem: bytes, client_ca_pem: bytes = b"") -> None:
-        """Serve new connections with this chain (leaf first) and key. Raises TlsError, and keeps
-        the old one.
+        """Serve new connections with this certificate chain (leaf first) and key.
 
-        client_ca_pem: CAs of clients' certificates, when clients are verified.
+        client_ca_pem: the CAs of clients, if clients are verified. Raises TlsError if these can't
+        be used; then the old certificate stays.
         """
         fresh = self._new_context()
         if self._verifies_clients:
@@ -63,11 +61,11 @@ class ServingCertificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(ALPN)
-        # The API server resumes no session. Two tickets that nobody uses are a seventh of what a
-        # handshake costs, and a burst of pods is a burst of handshakes.
+        # The API server resumes no sessions, so no tickets are sent. The usual two tickets would
+        # cost a seventh of a handshake, and many pods at once cause many handshakes.
         context.num_tickets = 0
         if self._verifies_clients:
-            # Both contexts need it: a connection keeps the mode of its first context, and uses the
+            # Both contexts need the mode: a connection keeps the mode of the first, and uses the
             # CAs of the newest.
             context.verify_mode = ssl.CERT_REQUIRED
         return context
@@ -82,8 +80,8 @@ class ServingCertificate:
 
 
 def _load(context: ssl.SSLContext, chain_pem: bytes, key_pem: bytes) -> None:
-    # Python's ssl module reads certificates from files only. A memfd never touches a disk and
-    # disappears with its descriptor, so the key can't be left behind.
+    # Python's ssl module reads certificates only from files. This file is in memory, and is gone
+    # when its descriptor is closed, so the key is never on a disk.
     descriptor = os.memfd_create("roost-leaf", os.MFD_CLOEXEC)
     with os.fdopen(descriptor, "wb") as memory:
         memory.write(chain_pem.rstrip() + b"\n" + key_pem)
@@ -92,5 +90,5 @@ def _load(context: ssl.SSLContext, chain_pem: bytes, key_pem: bytes) -> None:
 
 
 def _reject_password() -> bytes:
-    # Without it OpenSSL prompts on the terminal and blocks.
+    # Without this function, OpenSSL would ask for a password on the terminal, and wait.
     raise ValueError("encrypted keys aren't supported")

@@ -17,8 +17,8 @@ class Facts:
 
     # None: nodes can't be read.
     nodes: Nodes | None = None
-    # By class with a home: nodes with a Ready builder pod. The same frozenset object while it
-    # doesn't change.
+    # Names of nodes with a Ready builder pod, by class with a home. While a set doesn't change, it
+    # is the same object.
     builder_nodes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     # Labels of namespaces, by name. None: they can't be read.
     namespaces: Mapping[str, Mapping[str, str]] | None = None
@@ -27,20 +27,20 @@ class Facts:
     # By image, normalised: each failed pull to a node that isn't known to hold it, and when it last
     # failed, on the clock of reviews. While a registry is down, every node fails, for every image.
     failed_pulls: Mapping[str, Mapping[FailedPull, float]] = field(default_factory=dict)
-    # Those of `failed_pulls` that no pod reported. A start was given up; perhaps its pull was only
-    # slow.
+    # Those of `failed_pulls` that no pod reported. A start was given up, and perhaps the pull was
+    # only slow.
     given_up: Collection[FailedPull] = frozenset()
     # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None:
     # quotas can't be read.
     quotas: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
     # Extended resources that nodes may have without listing them.
     claimable: frozenset[str] = frozenset()
-    # The lowest priority that pods can have, but for Roost's placeholders and pullers. It is 0 at
-    # most: pods without a PriorityClass have that.
+    # The lowest priority that pods can have, except Roost's placeholders and pullers. It is at most
+    # 0, the priority of pods without a PriorityClass.
     lowest_priority: int = 0
     # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are
     # watched.
     leases: Mapping[str, LeaseState] = field(default_factory=dict)
-    # `ReleaseSettings.scheduler_host` as it was when the scheduler's Lease was last looked at: the
-    # values may have changed since. None: it wasn't looked at.
+    # `ReleaseSettings.scheduler_host` when the scheduler's Lease was last looked at; the values may
+    # have changed since. None: the Lease wasn't looked at.
     scheduler_host: str | None = None

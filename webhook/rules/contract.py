@@ -1,8 +1,8 @@
-"""What a rule of admission is given, what it may yield, and what a rule is.
+"""What an admission rule is, what it gets, and what it may yield.
 
-A rule takes one pod, the settings and the facts, and yields what should change. It does no I/O,
-reads no clock and changes none of these; `webhook.patch` implements the changes, and omits what the
-pod already has. `webhook/rules/preferred_nodes.py` is the example to copy.
+A rule gets a pod, the settings and the facts, and yields what should change in the pod. It does no
+I/O, reads no clock, and changes nothing that it gets. `webhook.patch` makes the changes, and leaves
+out what the pod already has. `webhook/rules/preferred_nodes.py` is the example to copy.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from webhook.patch import Change
 class Note(NamedTuple):
     """What a rule did or couldn't do, for the audit log.
 
-    Of what the pod's author wrote it contains names only.
+    It quotes nothing that the pod's author wrote, except names.
     """
 
     topic: str
     text: str
-    # Also return it as a warning to the client that creates the pod.
+    # Whether the client that creates the pod gets it as a warning, too.
     is_warning: bool = False
-    # In a word, for metrics: why the rule doesn't do what it is for.
+    # Why the rule couldn't do its work, in a word for metrics.
     reason: str = ""
 
 
@@ -40,9 +40,7 @@ RuleResult = Change | Note
 
 
 class Reads(Flag):
-    """The parts of the facts that a rule reads: they are watched, and can change what the rule
-    yields.
-    """
+    """The parts of the facts that a rule reads. Only parts that some rule reads are watched."""
 
     NOTHING = 0
     NODES = auto()
@@ -66,9 +64,9 @@ class Case(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What a rule yields for a pod, the classes it is for, and the facts it reads.
+    """An admission rule: what it yields for a pod, for which classes it is, which facts it reads.
 
-    A rule that yields nothing for a pod yields nothing for it whatever the facts are.
+    If a rule yields nothing for a pod, it would yield nothing whatever the facts were.
     """
 
     apply: Callable[[Case], Iterable[RuleResult]]

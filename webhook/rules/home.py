@@ -16,16 +16,16 @@ from webhook.patch import Annotate, DropBinderHubTerms, PreferNode, named_node, 
 from webhook.rendezvous import best_nodes, encode_name
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 
-# From this weight on an author's preferred node term can outvote the repository's first home.
+# A preferred node term of the pod's author with this weight or more can outvote the first home.
 _OUTVOTING_WEIGHT: Final = 50
 
 
 def prefer_home(case: Case) -> Iterator[RuleResult]:
-    """Prefer the repository's homes in place of the node that BinderHub chose.
+    """Prefer the repository's homes instead of the node that BinderHub chose.
 
-    A ring made without builders yields to BinderHub's own sticky term: BinderHub has seen builders
-    that Roost hasn't. Its spreading term goes in any case: it would scatter a repository over cold
-    caches.
+    If Roost knows no Ready builder, BinderHub's sticky term stays: BinderHub has seen builders that
+    Roost hasn't. BinderHub's spreading term is dropped in any case, because it would spread a
+    repository over nodes without its cache.
     """
     pod = case.pod
     home = case.pod_class.home
@@ -37,17 +37,18 @@ def prefer_home(case: Case) -> Iterator[RuleResult]:
         return
     target = pod.annotations.get(HOME_TARGET_ANNOTATION)
     if target and prefers_node(pod, named_node(target)):
-        # Roost chose already: a pod reviewed again keeps its nodes.
+        # Roost has already chosen: a pod that is reviewed again keeps its nodes.
         return
     admitted, lacks_builders = ring_of(case.pod_class, home, case.facts, pod.rules)
     nodes = best_nodes(repository, admitted, len(home.weights))
-    is_settled = lacks_builders and any(map(is_binderhub_sticky_term, pod.preferred_node_terms))
-    if not nodes or is_settled:
+    keeps_choice = lacks_builders and any(map(is_binderhub_sticky_term, pod.preferred_node_terms))
+    if keeps_choice:
         yield DropBinderHubTerms(sticky=False, spread=True)
-        yield Note(
-            "home",
-            "BinderHub's choice stays: no builder is ready" if is_settled else "no node is known",
-        )
+        yield Note("home", "BinderHub's choice stays: no builder is ready")
+        return
+    if not nodes:
+        yield DropBinderHubTerms(sticky=False, spread=True)
+        yield Note("home", "no node is known")
         return
     yield DropBinderHubTerms(sticky=True, spread=True)
     for weight, node in zip(home.weights, nodes, strict=False):
@@ -64,11 +65,11 @@ def prefer_home(case: Case) -> Iterator[RuleResult]:
 
 
 class RingQuestion(NamedTuple):
-    """Which nodes are usable, and admitted by a pod's rules."""
+    """Which nodes may be in a ring: they are usable, have a builder, and admit a pod."""
 
-    # None: any.
+    # Names of the nodes with a builder; None: any node may be in the ring.
     names: frozenset[str] | None
-    # None: whoever comes.
+    # Of the pod that the node must admit; None: nodes needn't admit a certain pod.
     rules: NodeRules | None
 
     def answer(self, node: Node) -> bytes | None:
@@ -84,16 +85,17 @@ class RingQuestion(NamedTuple):
 class Ring(NamedTuple):
     """The nodes among which a repository's home is chosen."""
 
-    # As `encode_name` gives them.
+    # Names as `encode_name` returns them.
     nodes: Collection[bytes]
     # Whether its class has builders, and none is Ready on a usable node.
     lacks_builders: bool
 
 
 def ring_of(pod_class: PodClass, home: Home, facts: Facts, rules: NodeRules | None = None) -> Ring:
-    """The class's ring of usable nodes. rules: a pod's, which admit these nodes; None: all.
+    """The ring of a class: its usable nodes. rules: only nodes that they admit; None: all nodes.
 
-    While no builder is Ready the ring is made of all nodes: a repository's builds then still meet.
+    While no builder is Ready, the ring has all nodes, so that the builds of a repository still
+    meet.
     """
     nodes = facts.nodes
     # None: the class has no builders, and any node can be a home.
@@ -106,8 +108,8 @@ def ring_of(pod_class: PodClass, home: Home, facts: Facts, rules: NodeRules | No
     lacks_builders = False
     if builders is not None:
         lacks_builders = not nodes.answers(RingQuestion(builders, None)).by_name
-    asked_for = None if lacks_builders else builders
-    admitted = nodes.answers(RingQuestion(asked_for, rules)).by_name
+    names_of_ring = None if lacks_builders else builders
+    admitted = nodes.answers(RingQuestion(names_of_ring, rules)).by_name
     return Ring(admitted.values(), lacks_builders)
 
 

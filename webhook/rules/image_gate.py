@@ -1,6 +1,4 @@
-"""What the two rules of the image gate share: the mode for a class, and the labels by which nodes
-say that they have an image.
-"""
+"""What the two rules of the image gate share: the mode for a class, and the labels of images."""
 
 from __future__ import annotations
 
@@ -16,32 +14,32 @@ from webhook.rules.contract import Case
 
 
 def gate_mode(settings: ReleaseSettings, pod_class: PodClass) -> GateMode:
-    """The gate for pods of a class. `startupTaint` works on nodes, not on pods."""
-    return (
-        settings.gate.mode
-        if pod_class.image_gate and settings.gate.managed_images
-        else GateMode.OFF
-    )
+    """The gate's mode for pods of a class.
+
+    OFF: pods of the class don't use the gate, or it has no images. With the mode `startupTaint`,
+    the gate works on nodes, not on pods.
+    """
+    if pod_class.image_gate and settings.gate.managed_images:
+        return settings.gate.mode
+    return GateMode.OFF
 
 
 def gate_label(settings: ReleaseSettings, reference: str) -> str:
-    """The label by which nodes say whether they have an image; "" if the puller doesn't manage
-    it.
-    """
+    """The label of nodes that says whether they hold an image; "": the puller doesn't manage it."""
     if normalise_reference(reference) not in settings.gate.managed_images:
         return ""
     return pulled_label(settings.name, settings.namespace, reference)
 
 
 def pulled_labels(case: Case) -> Sequence[str]:
-    """The labels of the pod's images that the puller manages, each once."""
+    """The labels of the pod's images that the puller manages, without duplicates."""
     labels = (gate_label(case.settings, reference) for reference in case.pod.images)
     return list(dict.fromkeys(label for label in labels if label))
 
 
 def not_pulling(label: str) -> JSONObject:
-    """The node isn't pulling the image of this label.
+    """The expression that a node isn't pulling the image of this label.
 
-    Nodes without one match, as an autoscaler's template nodes.
+    Nodes without the label match it, for example the nodes that an autoscaler would add.
     """
     return {"key": label, "operator": "NotIn", "values": [PULLING]}

@@ -14,6 +14,7 @@ from webhook.binderhub_terms import is_binderhub_spread_term
 from webhook.patch import SetScheduler
 from webhook.rules.contract import SCHEDULER_TOPIC, Case, Note, Reads, Rule, RuleResult
 
+# Why Roost's scheduler doesn't place pods now, in words.
 _AWAY_BECAUSE: Final = {
     LeaseState.UNKNOWN: "the Lease of Roost's scheduler couldn't be read yet",
     LeaseState.STALE: "Roost's scheduler no longer renews its Lease",
@@ -25,57 +26,61 @@ _AWAY_BECAUSE: Final = {
 
 
 class _Names(NamedTuple):
-    """The names under which Roost's scheduler takes pods of a class."""
+    """The names of the profiles of Roost's scheduler for a class."""
 
-    # Of the class's profile; "": pods keep their scheduler.
+    # For pods without terms of their author; "": pods keep their scheduler.
     plain: str
-    # Of the profile for pods with terms of their author; the same as `plain` where there is none.
+    # For pods with terms of their author. If there is no other profile, the same as `plain`.
     strict: str
 
 
 def own_scheduler_name(settings: ReleaseSettings, pod_class: PodClass, suffix: str = "") -> str:
-    """The name of the class's profile of Roost's scheduler, "" for pods that keep their
-    scheduler.
-    """
+    """The name of the class's profile of Roost's scheduler; "": its pods keep their scheduler."""
     if not settings.sets_scheduler or not pod_class.profile:
         return ""
     return scheduler_name(settings.name, settings.namespace, pod_class.profile + suffix)
 
 
 def set_scheduler(case: Case) -> Iterator[RuleResult]:
-    """Name the class's profile of Roost's scheduler: the strict one for an author's own terms about
-    pods or spreading.
+    """Name the class's profile of Roost's scheduler.
 
-    "Unset" and "default-scheduler" can't be distinguished: the API server sets the default before
-    it calls webhooks. BinderHub's spreading term, which gives way to a home, is no author's. While
-    Roost's scheduler is away nothing would bind the pod, so the pod keeps the scheduler that it
-    has.
+    Pods with terms of their author about pods or spreading get the strict profile. A pod that names
+    "default-scheduler" may also have named none: the API server sets this default before it calls
+    webhooks. While Roost's scheduler is away, nothing would bind the pod, so the pod keeps its
+    scheduler.
     """
     names = _names(case)
+    if not _may_change(case):
+        if case.pod.scheduler_name not in names:
+            yield Note(SCHEDULER_TOPIC, "the pod's own schedulerName stays")
+        return
     state = _state(case)
-    if _may_change(case):
-        if state is not LeaseState.HELD:
-            text = f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}"
-            yield Note(SCHEDULER_TOPIC, text, is_warning=True, reason=state.value)
-        else:
-            terms = [
-                term for preferred in case.pod.preferred_pod_terms.values() for term in preferred
-            ]
-            if case.pod_class.home is not None:
-                terms = [term for term in terms if not is_binderhub_spread_term(term)]
-            has_own_terms = terms or case.pod.spec.get("topologySpreadConstraints")
-            yield SetScheduler(names.strict if has_own_terms else names.plain)
-    elif case.pod.scheduler_name not in names:
-        yield Note(SCHEDULER_TOPIC, "the pod's own schedulerName stays")
+    if state is not LeaseState.HELD:
+        text = f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}"
+        yield Note(SCHEDULER_TOPIC, text, is_warning=True, reason=state.value)
+        return
+    yield SetScheduler(names.strict if _has_terms_of_author(case) else names.plain)
+
+
+def _has_terms_of_author(case: Case) -> bool:
+    """Whether the pod's author wrote preferred terms about pods, or spreading constraints."""
+    if case.pod.spec.get("topologySpreadConstraints"):
+        return True
+    terms = [term for preferred in case.pod.preferred_pod_terms.values() for term in preferred]
+    if case.pod_class.home is not None:
+        # BinderHub wrote its spreading term, not the author. A home replaces it.
+        terms = [term for term in terms if not is_binderhub_spread_term(term)]
+    return bool(terms)
 
 
 def is_bound_by_roost(case: Case) -> bool:
-    """Whether the pod names Roost's scheduler, or is about to."""
-    chosen = case.pod.scheduler_name
+    """Whether the pod names Roost's scheduler, or `set_scheduler` makes it name it."""
     names = _names(case)
-    return bool(names.plain) and (
-        chosen in names or (_may_change(case) and _state(case) is LeaseState.HELD)
-    )
+    if not names.plain:
+        return False
+    if case.pod.scheduler_name in names:
+        return True
+    return _may_change(case) and _state(case) is LeaseState.HELD
 
 
 def _names(case: Case) -> _Names:
@@ -87,15 +92,17 @@ def _names(case: Case) -> _Names:
 
 
 def _may_change(case: Case) -> bool:
+    """Whether Roost may replace the scheduler that the pod names."""
     chosen = case.pod.scheduler_name
     return not chosen or chosen == DEFAULT_SCHEDULER or chosen in case.settings.replace_schedulers
 
 
 def _state(case: Case) -> LeaseState:
+    """Whether Roost's scheduler works, by its Lease."""
     if case.facts.scheduler_host not in (None, case.settings.scheduler_host):
-        # The values have just changed: whoever leads was asked for other profiles.
+        # The values have just changed: the scheduler that leads may not have their profiles.
         return LeaseState.OUTDATED
-    # Where the Lease isn't watched, nothing speaks against it.
+    # If the Lease isn't watched, the scheduler counts as working.
     return case.facts.leases.get(SCHEDULER, LeaseState.HELD)
 
 

@@ -129,7 +129,7 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
     question = CandidateQuestion(
         needs.rules, needs.requests, warm.pods_per_node, _preferred_terms(pod_class)
     )
-    candidates = nodes.answers(question).made(Candidates.of)
+    candidates = nodes.answers(question).derive(Candidates.of)
     if failing:
         candidates = candidates.without(failing)
     return order_warm_nodes(warm, candidates, facts, images)

@@ -1,6 +1,6 @@
 """The node of each Ready builder pod (docker-in-docker, BuildKit).
 
-Which of these nodes are usable, and make a repository's ring: `ring_of` in `webhook/rules/home.py`.
+`ring_of` in `webhook/rules/home.py` makes rings of those nodes that are usable.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class WatchedBuilders(Watched[str]):
     ) -> None:
         super().__init__(None)
         selector = pod_class.namespace_selector
-        # None: those of the release's own namespace alone.
+        # Of the namespaces besides the release's own; None: no others.
         self._selector = None if selector is None else read_label_selector(selector)
         self._own_namespace = own_namespace
         self._namespaces = namespaces
         self._nodes_of_pods: dict[str, str] = {}
-        # The same object while nothing changes: rings are recognised by it.
+        # The names of these nodes; the same object while nothing changes.
         self.last_known = frozenset[str]()
         self.cache = watches.add(
             ListWatch(
@@ -50,16 +50,16 @@ class WatchedBuilders(Watched[str]):
         )
 
     def _read(self, body: JSONObject) -> str | None:
-        """The builders of all hubs of a class make one ring: those of the release's namespace, and
-        of the selected ones.
+        """The node of a builder in the release's namespace, or in one that the class selects.
+
+        The builders of all hubs of a class make the same ring. None: the pod doesn't count.
         """
         namespace = body["metadata"].get("namespace") or ""
-        is_of_class = (
-            self._selector is None
-            or namespace == self._own_namespace
-            or namespace_matches(self._selector, namespace, self._namespaces.labels())
-        )
-        return read_builder(body) if is_of_class else None
+        if self._selector is None or namespace == self._own_namespace:
+            return read_builder(body)
+        if namespace_matches(self._selector, namespace, self._namespaces.labels()):
+            return read_builder(body)
+        return None
 
     def refresh(self, taken: TakenChanges) -> None:
         """Take in what changed."""
@@ -72,7 +72,7 @@ class WatchedBuilders(Watched[str]):
 def watch_builders(
     watches: Watches, rulebook: Rulebook, namespaces: WatchedNamespaces
 ) -> dict[str, WatchedBuilders]:
-    """Watch the builders of each class whose pods have a home beside one; by class."""
+    """Watch the builders of each class whose homes are nodes with a builder. By class."""
     settings = rulebook.settings
     return {
         name: WatchedBuilders(
@@ -84,11 +84,10 @@ def watch_builders(
 
 
 def read_builder(pod: JSONObject) -> str | None:
-    """The node whose build cache this builder Pod serves; None while it isn't bound, Ready and
-    there to stay.
+    """The node of a builder pod, whose build cache it uses.
 
-    BinderHub itself counts pending, failed and leaving builders, and fails every build while one
-    isn't bound.
+    None: the pod isn't bound, isn't Ready, or is being deleted. BinderHub counts these builders,
+    too, and fails each build while a builder isn't bound. pod: as parsed from JSON.
     """
     node = (pod.get("spec") or {}).get("nodeName")
     if not node or (pod.get("metadata") or {}).get("deletionTimestamp"):

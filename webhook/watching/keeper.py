@@ -1,9 +1,8 @@
-"""Keep the facts up to date: watch what the rules read from the cluster, and nothing else, and
-replace the facts.
+"""Watch what the rules read of the cluster, and replace the facts when it changes.
 
-A change takes effect within about a tenth of a second. Many changes make one replacement, so a busy
-cluster doesn't slow down reviews. What the webhook may not read (nodes, other namespaces) is
-missing from the facts, logged once, and retried.
+A change takes effect within about a tenth of a second. Many changes together cause one replacement,
+so a busy cluster doesn't slow down reviews. What the webhook may not read (nodes, other namespaces)
+is missing from the facts. That is logged once, and tried again.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class FactsKeeper:
         # The newest facts; immutable.
         self.facts = Facts()
         self._has_facts = False
-        # What the facts were made of, as in `WatchedCluster.known`.
+        # `WatchedCluster.known` when the facts were made.
         self._known: list[bool] = []
         # When the watches were last replaced.
         self._replaced_at = 0.0
@@ -74,20 +73,21 @@ class FactsKeeper:
         try:
             cluster.start()
         except Exception:
-            # A system without room for threads. Those that did start end, and the next call begins
-            # anew.
+            # The system has no room for more threads. The threads that have started end, and the
+            # next call tries again.
             cluster.stop.set()
             raise
         self._cluster = cluster
         self._replaced_at = self._clock()
         if before is not None:
             before.stop.set()
-        # What was listed before the line above was not yet looked for here.
+        # Lists that were complete before `_cluster` was set went unnoticed.
         self._dirty.set()
 
     def readiness(self) -> Readiness:
-        """Ready once everything readable has been listed; new rules that need other watches don't
-        change that.
+        """Ready once everything readable has been listed.
+
+        It stays ready when new rules need other watches.
         """
         cluster = self._cluster
         if cluster is None:
@@ -97,32 +97,39 @@ class FactsKeeper:
     def run(self, stop: threading.Event) -> None:
         """Replace the facts when something changed, until `stop`."""
         while not stop.is_set():
-            if self._dirty.wait(1.0) or self._is_outdated():
-                self._dirty.clear()
-                pause_seconds = SWAP_SECONDS
-                try:
-                    self._swap()
-                except Exception:
-                    # the thread must survive any error: without it the facts would never change
-                    log.exception("facts not updated")
-                    self._dirty.set()
-                    pause_seconds = RETRY_SECONDS
-                stop.wait(pause_seconds)
+            has_changed = self._dirty.wait(1.0)
+            if not has_changed and not self._is_outdated():
+                continue
+            self._dirty.clear()
+            pause_seconds = SWAP_SECONDS
+            try:
+                self._swap()
+            except Exception:
+                # No error may end the thread: then the facts would never change again.
+                log.exception("facts not updated")
+                self._dirty.set()
+                pause_seconds = RETRY_SECONDS
+            stop.wait(pause_seconds)
         if self._cluster is not None:
             self._cluster.stop.set()
 
     def _is_outdated(self) -> bool:
-        """Whether something became known or unknown without an event."""
+        """Whether something became known or unknown without a change, because time passed."""
         cluster = self._cluster
         return cluster is not None and self._has_facts and cluster.known != self._known
 
     def _swap(self) -> None:
+        """Replace the facts, unless the old facts stay until the watches have listed everything."""
         cluster = self._cluster
-        has_time = not self._has_facts or self._clock() - self._replaced_at <= EARLIER.age_seconds
-        if cluster is None or (has_time and not cluster.has_listed()):
+        if cluster is None:
             self._known = []
             return
-        # Before: what changes meanwhile is noticed by the next look.
+        seconds_since_replaced = self._clock() - self._replaced_at
+        may_wait = not self._has_facts or seconds_since_replaced <= EARLIER.age_seconds
+        if may_wait and not cluster.has_listed():
+            self._known = []
+            return
+        # Read first, so that `_is_outdated` notices what changes while the facts are made.
         self._known = cluster.known
         self.facts = cluster.refresh()
         self._has_facts = True
@@ -134,5 +141,6 @@ class FactsKeeper:
 
 
 def _watched(settings: ReleaseSettings) -> tuple[object, ...]:
+    """What decides what is watched. Settings with equal results need the same watches."""
     rulebook = Rulebook(settings)
     return {name: rulebook.reads(name) for name in settings.classes}, watched_parts(settings)

@@ -14,24 +14,21 @@ from roost_core.release.class_of_pod import namespace_matches, needs_namespace_l
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
 
-# Between two looks whether namespaces were listed.
+# Seconds between two looks at whether namespaces were listed.
 _LOOK_SECONDS: Final = 0.05
 
 
 class WatchedNamespaces(Watched[Mapping[str, str]]):
-    """The labels of namespaces, where a selector of the values needs more than their names."""
+    """The labels of namespaces. Watched if a selector of the values needs more than their names."""
 
     def __init__(self, watches: Watches, rulebook: Rulebook) -> None:
         super().__init__(None)
         settings = rulebook.settings
         selectors = [pod_class.namespace_selector for pod_class in settings.classes.values()]
-        # Labels of the namespaces whose pods count in warm sets, too. None: no others.
+        # Selects other namespaces whose pods count in warm sets, too. None: there are none.
         self.shared: frozenset[Requirement] | None = None
-        if (
-            settings.shared_namespaces is not None
-            and settings.reads_nodes
-            and rulebook.classes_that_read(Reads.WARM)
-        ):
+        has_warm_sets = settings.reads_nodes and bool(rulebook.classes_that_read(Reads.WARM))
+        if settings.shared_namespaces is not None and has_warm_sets:
             self.shared = read_label_selector(settings.shared_namespaces)
         if self.shared is not None:
             selectors.append(settings.shared_namespaces)
@@ -41,25 +38,28 @@ class WatchedNamespaces(Watched[Mapping[str, str]]):
             self.cache = watches.add(
                 ListWatch(NAMESPACES_PATH, labels_of, kind="namespaces"), keeps_changes=True
             )
-        # A namespace that was there is selected now, or no longer: its pods were read as another
-        # class's. So was each pod that was listed while namespaces might not be read.
+        # Whether pods may have been read as of a wrong class, and must be listed again. This is so
+        # if a known namespace is selected now, or no longer is. It is also so if pods were listed
+        # while namespaces couldn't be read, and now they can.
         self.has_other_hubs = False
-        self._pods_listed_blind = False
+        self._pods_listed_without_namespaces = False
         self._last_known: Mapping[str, Mapping[str, str]] = {}
 
     def wait_for_list(self, stop: threading.Event) -> None:
-        """Wait until namespaces were listed, or may not be: a pod's class may hang on their
-        labels.
+        """Wait until namespaces were listed, or it is clear that they may not be read.
+
+        A pod's class may depend on their labels. So pods are listed after this.
         """
         cache = self.cache
         while cache is not None and not stop.is_set():
             if cache.synced or cache.is_forbidden:
-                self._pods_listed_blind |= not cache.synced
+                if not cache.synced:
+                    self._pods_listed_without_namespaces = True
                 return
             stop.wait(_LOOK_SECONDS)
 
     def labels(self) -> Mapping[str, Mapping[str, str]] | None:
-        """The labels by namespace, as they are now; None before they were listed."""
+        """The labels by namespace, as they are now; None: namespaces weren't listed yet."""
         if self.cache is None or not self.cache.synced:
             return None
         return self.cache.objects()
@@ -73,14 +73,16 @@ class WatchedNamespaces(Watched[Mapping[str, str]]):
         known = dict(before)
         apply_changes(known, changes)
         self._last_known = known
-        self.has_other_hubs |= self._pods_listed_blind and self.cache.synced
-        self.has_other_hubs |= any(
-            self._selected_by(name, before) != self._selected_by(name, known)
-            for name, labels in changes.items()
-            if labels is not None and name in before
-        )
+        if self._pods_listed_without_namespaces and self.cache.synced:
+            self.has_other_hubs = True
+        for name, labels in changes.items():
+            if labels is None or name not in before:
+                continue
+            if self._selected_by(name, before) != self._selected_by(name, known):
+                self.has_other_hubs = True
 
     def _selected_by(self, name: str, known: Mapping[str, Mapping[str, str]]) -> list[bool]:
+        """For each selector, whether it selects a namespace. known: labels by namespace."""
         return [namespace_matches(selector, name, known) for selector in self._selectors]
 
     @property

@@ -19,7 +19,7 @@ class WatchedNodes(Watched[Node]):
     def __init__(self, watches: Watches, rulebook: Rulebook) -> None:
         super().__init__(None)
         if rulebook.settings.reads_nodes:
-            # Images are most of a node's bytes.
+            # Images take most of a node's memory, so they are kept only if a rule reads them.
             reads_images = Reads.WARM | Reads.PULLS
             with_images = any(
                 rulebook.reads(name) & reads_images for name in rulebook.settings.classes
@@ -28,11 +28,13 @@ class WatchedNodes(Watched[Node]):
                 ListWatch(NODES_PATH, partial(node_or_none, with_images=with_images), kind="nodes"),
                 keeps_changes=True,
             )
-        # As last listed, however long ago. None: never.
+        # The nodes as last listed, however long ago. None: they were never listed.
         self.last_known: Nodes | None = None
 
     def refresh(self, taken: TakenChanges, images: ReportedImages) -> None:
-        """Take in what changed; images: are told of names that belong to other machines now."""
+        """Take in what changed. images: forget what was reported of nodes that were replaced by
+        others of the same name.
+        """
         if self.cache is None or not self.cache.synced:
             return
         changes = taken.take(self.cache)
@@ -43,12 +45,12 @@ class WatchedNodes(Watched[Node]):
             self.last_known = self.last_known.updated(changes)
 
     def lists(self, name: str, reference: str) -> bool:
-        """Whether the node's own list has the image; `reference` is normalised."""
+        """Whether a node's own list has an image. name: of the node; reference: normalised."""
         node = self.fact.get_node(name) if self.fact is not None else None
         return node is not None and reference in node.image_names
 
     def may_hold_more(self, name: str) -> bool:
-        """Whether the node may hold images that its list lacks."""
+        """Whether a node may hold images that its list lacks. name: of the node."""
         node = self.fact.get_node(name) if self.fact is not None else None
         return node is None or not node.lists_all_images
 

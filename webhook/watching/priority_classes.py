@@ -1,4 +1,4 @@
-"""Priority classes: whether a pod could take the place of another."""
+"""PriorityClasses, by which rules know whether a pod could pre-empt another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 class WatchedPriorityClasses(Watched[int]):
-    """Priorities below that of pods without a class, except Roost's placeholders and pullers.
+    """Priorities that are lower than that of pods without a class, without those of Roost.
 
     Watched if a rule reads them and the webhook reads nodes.
     """
@@ -26,7 +26,7 @@ class WatchedPriorityClasses(Watched[int]):
 
     @property
     def fact(self) -> int:
-        """`Facts.lowest_priority`; what can't be known may be anything."""
+        """`Facts.lowest_priority`; the lowest possible priority while the classes aren't known."""
         if not self.is_known:
             return LOWEST_PRIORITY
         return min(self.objects().values(), default=NO_CLASS)

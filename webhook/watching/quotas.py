@@ -26,7 +26,7 @@ class WatchedQuotas(Watched[tuple[str, frozenset[str]]]):
         settings = rulebook.settings
         is_alone = _is_alone(settings)
         # Rules add two things for which a quota may refuse a pod: terms about other namespaces'
-        # pods, and requests. Where pods get neither, nothing is watched.
+        # pods, and requests. If pods get neither, nothing is watched.
         gives_requests = any(pod_class.resources for pod_class in settings.classes.values())
         may_be_refused = gives_requests or not is_alone
         if rulebook.classes_that_read(Reads.QUOTAS) and may_be_refused:
@@ -48,13 +48,13 @@ class WatchedQuotas(Watched[tuple[str, frozenset[str]]]):
 
 def _is_alone(settings: ReleaseSettings) -> bool:
     """Whether all pods that the rules are for are in the release's own namespace."""
-    return settings.shared_namespaces is None and all(
-        pod_class.namespace_selector is None for pod_class in settings.classes.values()
-    )
+    if settings.shared_namespaces is not None:
+        return False
+    return all(pod_class.namespace_selector is None for pod_class in settings.classes.values())
 
 
 def _read_quota(body: JSONObject) -> tuple[str, frozenset[str]] | None:
-    """The quota's namespace, and what rules look for of it; None for a quota without any."""
+    """A quota's namespace, and its scopes and resources that rules look for; None: it has none."""
     quota = read_quota(body)
     matches = _NAMES.intersection({*quota.hard, *(scope.name for scope in quota.scopes)})
     return (quota.namespace, matches) if matches else None

@@ -1,4 +1,4 @@
-"""Count pods for the metrics: those that came through without the webhook, and those that wait."""
+"""Count two kinds of pods for the metrics: pods that the webhook never saw, and pods that wait."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from webhook.watching.pod_reader import WatchedPod
 
 
 class UnplacedAndWaiting:
-    """Unplaced pods, and pods that wait for Roost's scheduler, by class."""
+    """Counts, by class, unplaced pods and pods that wait for Roost's scheduler.
+
+    The webhook never saw an unplaced pod.
+    """
 
     def __init__(self, classes: Iterable[str], metrics: WebhookMetrics) -> None:
         self._classes = list(classes)
         self._metrics = metrics
-        # uid and class of unplaced pods, by key.
+        # uid and class of unplaced pods, by `namespace/name`.
         self._unplaced: dict[str, tuple[str, str]] = {}
-        # Class of waiting pods, by key.
+        # Class of waiting pods, by `namespace/name`.
         self._waiting: dict[str, str] = {}
         self._has_changed = False
         self.show()
 
     def update(self, pod_class: str, changes: Mapping[str, WatchedPod | None]) -> None:
-        """Take in the changes of a class's pods."""
+        """Take in changes of a class's pods, by `namespace/name`; None: the pod is gone."""
         for key, pod in changes.items():
             is_waiting = pod is not None and pod.is_waiting
             self._note_waiting(key, pod_class if is_waiting else None)
@@ -34,7 +37,7 @@ class UnplacedAndWaiting:
                 self._has_changed = True
 
     def _note_waiting(self, key: str, pod_class: str | None) -> None:
-        """pod_class: None: the pod doesn't wait."""
+        """Note a waiting pod's class. pod_class: None: the pod doesn't wait."""
         if self._waiting.get(key) == pod_class:
             return
         self._has_changed = True
@@ -51,12 +54,12 @@ class UnplacedAndWaiting:
             self._has_changed = True
 
     def show_changes(self) -> None:
-        """Show the counts if any changed since."""
+        """Show the counts if any changed since they were last shown."""
         if self._has_changed:
             self.show()
 
     def show(self) -> None:
-        """Show all counts, of classes without any, too."""
+        """Show the counts of all classes; 0 for classes without such pods."""
         unplaced = Counter(pod_class for _, pod_class in self._unplaced.values())
         waiting = Counter(self._waiting.values())
         show(self._metrics.unplaced, {name: unplaced[name] for name in self._classes})

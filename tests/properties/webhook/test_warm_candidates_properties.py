@@ -179,7 +179,7 @@ def test_a_warm_set_is_that_of_the_plain_rule(
     for changes, changed_pods in history:
         kept, facts = kept.updated(renamed(changes)), facts.updated(changed_pods)
         slots = plain_slots(question, kept)
-        candidates = kept.answers(question).made(Candidates.of)
+        candidates = kept.answers(question).derive(Candidates.of)
         with (
             mock.patch.object(warm_rule, "MAX_HOLDERS", most_holders),
             mock.patch.object(candidates_module, "NEW_NODE_IMAGES", new_node_images),
