@@ -201,7 +201,7 @@ def test_readmes_example_of_your_money_is_row_2s_percent() -> None:
     share = float(term.change(NONE).removesuffix(" %")) / 100
     money = write_figures.as_money(share * 10 * 28 * 24 * write_figures.NODE_HOUR)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"With row 2's percent, this is {money.lstrip('+')} for 10 nodes." in readme
+    assert f"With row 2's percent, 10 nodes are {money.lstrip('+')}." in readme
 
 
 def test_money_of_ten_days_is_told_for_four_weeks() -> None:
