@@ -50,7 +50,8 @@ KEYS: Final[Mapping[str, object]] = MappingProxyType(
     }
 )
 
-# What `placeholder.defaults` says nothing of.
+# What `placeholder.defaults` says nothing of. Its twin: `roost.placeholder_sets` in
+# chart/templates/_helpers.tpl.
 _SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"windows": [], "learn": None})
 
 
