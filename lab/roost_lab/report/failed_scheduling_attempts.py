@@ -1,7 +1,6 @@
-"""Failed scheduling attempts: how often kube-scheduler found no node for a pod, and the reasons
-that it gave.
+"""Failed scheduling attempts: how often kube-scheduler found no node for a pod, and why not.
 
-The record calls an attempt a try.
+The record calls an attempt a try, so columns and fields here are called `tries`.
 """
 
 import json
@@ -18,7 +17,7 @@ from roost_lab.report.query import Query, total
 from roost_lab.report.statistics import busiest
 from roost_lab.report.subject import Field, Section, TableOf
 
-# Reasons in the table.
+# Most reasons in the table.
 MAX_REASONS: Final = 20
 NO_REASON: Final = "no reason given"
 
@@ -28,7 +27,7 @@ class ReasonCounts(NamedTuple):
 
     # Attempts in which at least one node had the reason.
     tries: int
-    # Nodes that had it, summed over these attempts.
+    # Nodes that had the reason, summed over these attempts.
     nodes: int
 
 
@@ -37,14 +36,14 @@ class Failures:
     """Attempts that found no node."""
 
     tries: int = 0
-    # By reason, those of most attempts first.
+    # Reason -> its counts; the reasons of the most attempts, these first.
     reasons: dict[str, ReasonCounts] = field(default_factory=dict)
 
     @classmethod
     def read(cls, query: Query) -> Self:
         """Sum up the record's failed attempts."""
         decision = schema.decision.c
-        # A row for each set of reasons that were given together (JSON: reason -> nodes).
+        # A row for each set of reasons that were given together, as JSON: reason -> nodes.
         rows = query.rows(
             sa.select(decision.reasons, total(decision.tries).label("tries"))
             .where(
@@ -54,17 +53,17 @@ class Failures:
             .group_by(decision.reasons)
         )
         all_tries = 0
-        tries: Counter[str] = Counter()
-        nodes: Counter[str] = Counter()
+        tries_by_reason: Counter[str] = Counter()
+        nodes_by_reason: Counter[str] = Counter()
         for row in rows:
             all_tries += row.tries
-            nodes_by_reason = json.loads(row.reasons) or {NO_REASON: 0}
-            for reason, count in nodes_by_reason.items():
-                tries[reason] += row.tries
-                nodes[reason] += count * row.tries
+            reasons_together = json.loads(row.reasons) or {NO_REASON: 0}
+            for reason, nodes in reasons_together.items():
+                tries_by_reason[reason] += row.tries
+                nodes_by_reason[reason] += nodes * row.tries
         reasons = {
-            reason: ReasonCounts(tries[reason], nodes[reason])
-            for reason in busiest(tries, MAX_REASONS)
+            reason: ReasonCounts(tries_by_reason[reason], nodes_by_reason[reason])
+            for reason in busiest(tries_by_reason, MAX_REASONS)
         }
         return cls(all_tries, reasons)
 

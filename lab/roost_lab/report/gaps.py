@@ -25,16 +25,21 @@ class Gap(NamedTuple):
     span: Span
     why: str
 
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.span.to_us - self.span.from_us) / US
+
 
 @dataclass(slots=True)
 class Gaps:
-    """Gaps that touch the window: those around the record, then those marked in it, by time."""
+    """The gaps in the window: those before and after the record, then those marked in it."""
 
     gaps: list[Gap] = field(default_factory=list)
 
     @classmethod
     def read(cls, query: Query) -> Self:
-        """Marked gaps, and what the window has before and after the record."""
+        """The gaps that are marked in the record, and the parts of the window outside it."""
         gap = schema.gap.c
         window = query.window
         extent = query.extent
@@ -58,14 +63,14 @@ class Gaps:
         return cls([*gaps, *marked])
 
 
-def unseen(report: Report, kind: str) -> list[Span]:
-    """The stretches in which records of a kind may be missing, those of everything too."""
+def gap_spans(report: Report, kind: str) -> list[Span]:
+    """The stretches in which records of a kind may be missing, or records of all kinds."""
     return unite(gap.span for gap in report[Gaps].gaps if gap.kind in (kind, EVERYTHING))
 
 
-def unseen_steps(report: Report, kind: str) -> list[bool]:
-    """Whether each step lies in those stretches by half or more."""
-    return covered(report.steps, unseen(report, kind))
+def gap_steps(report: Report, kind: str) -> list[bool]:
+    """For each step of the report: whether gaps in records of a kind cover half of it or more."""
+    return covered(report.steps, gap_spans(report, kind))
 
 
 TABLE: Final = TableOf[Gap](
@@ -75,9 +80,7 @@ TABLE: Final = TableOf[Gap](
         Field("kind", "what may be missing", Unit.TEXT, lambda gap: gap.kind),
         Field("from", "from", Unit.TIME, lambda gap: gap.span.from_us),
         Field("to", "to", Unit.TIME, lambda gap: gap.span.to_us),
-        Field(
-            "seconds", "length", Unit.SECONDS, lambda gap: (gap.span.to_us - gap.span.from_us) / US
-        ),
+        Field("seconds", "length", Unit.SECONDS, lambda gap: gap.seconds),
         Field("why", "why", Unit.TEXT, lambda gap: gap.why),
     ),
     lambda report: report[Gaps].gaps,

@@ -17,9 +17,9 @@ from roost_lab.report.subject import Section, TableOf
 
 @dataclass(slots=True)
 class NewNodes:
-    """Nodes created in the window that were seen to get all images."""
+    """Nodes created in the window of which the record says when they had all images."""
 
-    # READY from creation, IMAGES from READY.
+    # READY: from the node's creation until it was ready. IMAGES: from then on, until it had them.
     by_phase: dict[str, Spans] = field(default_factory=dict)
 
     @classmethod
@@ -27,23 +27,23 @@ class NewNodes:
         """Count them by phase and length."""
         node = schema.node.c
         by_phase: dict[str, Spans] = {}
-        for phase, from_us, to_us in (
-            (READY, node.created_us, node.ready_us),
-            (IMAGES, node.ready_us, node.images_ready_us),
+        for phase, span_us in (
+            (READY, node.ready_us - node.created_us),
+            (IMAGES, node.images_ready_us - node.ready_us),
         ):
-            index = step_index(to_us - from_us).label("step_index")
-            for row in query.rows(
-                sa.select(index, count(), total(bounded(to_us - from_us)).label("sum_us"))
+            index = step_index(span_us).label("step_index")
+            lengths = (
+                sa.select(index, count(), total(bounded(span_us)).label("sum_us"))
                 .where(
                     query.within(node.created_us),
                     node.ready_us.is_not(None),
                     node.images_ready_us.is_not(None),
                 )
                 .group_by(index)
-            ):
-                by_phase.setdefault(phase, Spans()).add(
-                    edge_at(row.step_index), row.number, row.sum_us
-                )
+            )
+            for row in query.rows(lengths):
+                spans = by_phase.setdefault(phase, Spans())
+                spans.add(edge_at(row.step_index), row.number, row.sum_us)
         return cls(by_phase)
 
 

@@ -13,7 +13,7 @@ from roost_lab.pages.table import Unit
 from roost_lab.recorder.recording.scheduler_model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS
-from roost_lab.report.gaps import unseen_steps
+from roost_lab.report.gaps import gap_steps
 from roost_lab.report.query import MAX_STEPS, Query, Rows, kept_apart, total
 from roost_lab.report.statistics import Edges, busiest, means
 from roost_lab.report.subject import Field, Report, Section, TableOf
@@ -152,7 +152,7 @@ def _steps(report: Report) -> list[MeansRow]:
     by_kind = report[Occupancy].by_kind
     if not by_kind:
         return []
-    gaps = unseen_steps(report, PODS)
+    gaps = gap_steps(report, PODS)
     rows: list[MeansRow] = []
     for index, start_us in enumerate(report.steps.starts()):
         means_of_step = {kind: values[index] for kind, values in by_kind.items()}

@@ -10,15 +10,16 @@ from roost_lab.pages.phrases import plural, show_span
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store.records import EVENTS, PODS
 from roost_lab.report import imported
-from roost_lab.report.gaps import unseen
+from roost_lab.report.gaps import gap_spans
 from roost_lab.report.key_figures import tiles
 from roost_lab.report.sections import parts
 from roost_lab.report.sentence import sentence
 from roost_lab.report.start_phases import show
+from roost_lab.report.statistics import Span
 from roost_lab.report.subject import Report
 
 TITLE: Final = "How pods started, and where they went"
-# More hubs are counted in the title.
+# The title names so many hubs at most; of more it gives the number.
 MAX_NAMED_HUBS: Final = 3
 
 
@@ -27,7 +28,7 @@ def make_page(report: Report, about: str) -> str:
     return render(
         title=title(report),
         sentence=sentence(report),
-        about=_span(report),
+        about=_about(report),
         footer=about,
         notices=notices(report),
         tiles=[] if report.is_empty else tiles(report),
@@ -38,16 +39,19 @@ def make_page(report: Report, about: str) -> str:
 
 def title(report: Report) -> str:
     """The page's title, which names hub and cluster where they are known."""
-    hubs = [report.scope.hub] if report.scope.hub is not None else list(report.hubs)
+    hubs = list(report.hubs)
+    if report.scope.hub is not None:
+        hubs = [report.scope.hub]
     names = ", ".join(hubs) if len(hubs) <= MAX_NAMED_HUBS else f"{len(hubs)} hubs"
     where = " on ".join(filter(None, [names, report.cluster]))
     return f"{where}: {TITLE[0].lower()}{TITLE[1:]}" if where else TITLE
 
 
-def _span(report: Report) -> str:
-    from_us, to_us = report.window
+def _about(report: Report) -> str:
+    """Which time and which pods the report covers, in sentences."""
     if report.extent is None:
         return "The database has no records."
+    from_us, to_us = report.window
     covered = f"{_period(report, from_us, to_us)} ({show_span(to_us - from_us)})."
     chosen = [f"{option} {value}" for option, value in report.scope.chosen.items()]
     if chosen:
@@ -64,35 +68,14 @@ def _period(report: Report, from_us: int, to_us: int) -> str:
 
 
 def notices(report: Report) -> list[str]:
-    """What isn't known of the period, in sentences."""
+    """What isn't known of the period: each notice is a sentence or a few."""
     if report.extent is None:
         return ["Nothing has been recorded in this database yet. Run `roost record` to fill it."]
     if report.is_empty:
-        from_us, to_us = report.extent
-        recorded = _period(report, from_us, to_us)
-        if report.window.to_us <= from_us or report.window.from_us >= to_us:
-            outside = (
-                f"This period is outside the record, which covers {recorded}:"
-                " choose with --since and --until."
-            )
-            unknown = "Whether pods that ran at the end of the record still do is not known either."
-            return [f"{outside} {unknown}"]
-        if report.scope.chosen:
-            return [
-                (
-                    "Nothing of these pods was recorded in this period:"
-                    " choose another with --since and --until."
-                )
-            ]
-        return [
-            (
-                f"Nothing was recorded in this period. The record covers {recorded}:"
-                " choose with --since and --until."
-            )
-        ]
-    notices = []
-    for kind, what in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):
-        spans = unseen(report, kind)
+        return [_why_empty(report, report.extent)]
+    notices = list(imported.notices(report))
+    for kind, objects in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):
+        spans = gap_spans(report, kind)
         if spans:
             missing_us = sum(
                 min(span.to_us, report.window.to_us) - max(span.from_us, report.window.from_us)
@@ -100,6 +83,26 @@ def notices(report: Report) -> list[str]:
             )
             where = f"{plural(len(spans), 'gap')}, grey in the plots"
             notices.append(
-                f"{what} may be missing for {show_span(missing_us)} of this period ({where})."
+                f"{objects} may be missing for {show_span(missing_us)} of this period ({where})."
             )
-    return [*imported.notices(report), *notices]
+    return notices
+
+
+def _why_empty(report: Report, extent: Span) -> str:
+    """Why the report has no numbers, and which period would have some. extent: of the record."""
+    recorded = _period(report, extent.from_us, extent.to_us)
+    if report.window.to_us <= extent.from_us or report.window.from_us >= extent.to_us:
+        return (
+            f"This period is outside the record, which covers {recorded}:"
+            " choose with --since and --until."
+            " Whether pods that ran at the end of the record still do is not known either."
+        )
+    if report.scope.chosen:
+        return (
+            "Nothing of these pods was recorded in this period:"
+            " choose another with --since and --until."
+        )
+    return (
+        f"Nothing was recorded in this period. The record covers {recorded}:"
+        " choose with --since and --until."
+    )

@@ -15,7 +15,7 @@ from roost_lab.pages.phrases import show_span
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import EVENTS
-from roost_lab.report.gaps import unseen_steps
+from roost_lab.report.gaps import gap_steps
 from roost_lab.report.query import Query, bounded, count, total
 from roost_lab.report.statistics import busiest
 from roost_lab.report.subject import Field, Report, Section, TableOf
@@ -177,7 +177,7 @@ def _seen_steps(report: Report) -> list[PullCounts | None]:
     """Pulls in each step, None where Events may be missing; no steps of a database without
     records.
     """
-    steps = zip(report[Pulls].by_step, unseen_steps(report, EVENTS), strict=False)
+    steps = zip(report[Pulls].by_step, gap_steps(report, EVENTS), strict=False)
     return [None if gap else counts for counts, gap in steps]
 
 

@@ -1,5 +1,6 @@
-"""Removals: pods that were pre-empted or evicted, not those that went with their node
-(`end_reason`).
+"""Removals: pods that were pre-empted or evicted.
+
+Pods that went with their node aren't among them: their `end_reason` says so.
 """
 
 from collections import Counter
@@ -18,37 +19,38 @@ from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf
 
 @dataclass(slots=True)
 class Removals:
-    """Pods by kind of removal (preempted, evicted)."""
+    """How many pods were removed in the window, and how."""
 
-    # (kind, class) -> pods.
+    # (kind of removal: "preempted" or "evicted", class) -> pods. "": the class isn't known.
     by_class: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @classmethod
     def read(cls, query: Query) -> Self:
-        """Victims that the record does not know have no class."""
+        """Count them. Pods that the record doesn't know otherwise have no class."""
         removal = schema.preemption.c
         pod = schema.pod.c
         pod_class = sa.func.coalesce(pod.pod_class, "").label("pod_class")
-        numbers = cls()
-        for row in query.rows(
+        removed = (
             sa.select(removal.kind, pod_class, count())
             .select_from(schema.preemption.outerjoin(schema.pod, pod.uid == removal.victim_uid))
             .where(query.within(removal.at_us, removal.victim_uid))
             .group_by(removal.kind, pod_class)
-        ):
+        )
+        numbers = cls()
+        for row in query.rows(removed):
             numbers.by_class[row.kind, row.pod_class] += row.number
         return numbers
 
 
 def removed_users(report: Report) -> int:
-    """Users that were pre-empted or evicted; placeholders, which are there for it, don't count."""
+    """How many users' pods were pre-empted or evicted."""
     return sum(
         pods for (_, pod_class), pods in report[Removals].by_class.items() if pod_class == USER
     )
 
 
 def room_given(report: Report) -> int:
-    """Placeholders that were pre-empted: each gave its room to a pod that found no other."""
+    """How many placeholders were pre-empted: each gave its room to a pod that found no other."""
     return report[Removals].by_class["preempted", PLACEHOLDER]
 
 
@@ -56,14 +58,15 @@ def removed_others(report: Report) -> str:
     """Pods of other classes that were removed, by class; "" when there were none."""
     by_class: Counter[str] = Counter()
     for (_, pod_class), pods in report[Removals].by_class.items():
-        by_class[pod_class] += pods
-    return ", ".join(
-        plural(pods, pod_class)
-        if pod_class in (BUILD, PLACEHOLDER)
-        else f"{pods:,} of {pod_class or NO_CLASS}"
-        for pod_class, pods in by_class.items()
-        if pod_class != USER
-    )
+        if pod_class != USER:
+            by_class[pod_class] += pods
+    texts = []
+    for pod_class, pods in by_class.items():
+        if pod_class in (BUILD, PLACEHOLDER):
+            texts.append(plural(pods, pod_class))
+        else:
+            texts.append(f"{pods:,} of {pod_class or NO_CLASS}")
+    return ", ".join(texts)
 
 
 BY_CLASS: Final = TableOf[tuple[tuple[str, str], int]](

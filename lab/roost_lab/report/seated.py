@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.start_times import is_failed, is_peoples, whole_from, whole_to
+from roost_lab.recorder.store.start_times import is_by_user, is_failed, start_from_us, start_to_us
 from roost_lab.report.query import Query, bounded, count, step_index, total
 from roost_lab.report.statistics import Spans, edge_at
 from roost_lab.report.subject import Field, Report, Section, TableOf, percentile_fields
@@ -51,7 +51,7 @@ class Seated:
         """Two queries; both find nothing where nobody is seated."""
         start = schema.start.c
         pod = schema.pod.c
-        chosen = (query.within(start.created_us, start.pod_uid), sa.not_(is_peoples))
+        chosen = (query.within(start.created_us, start.pod_uid), sa.not_(is_by_user))
         # A server counts once, whatever its hub's log says of it.
         is_opened = sa.and_(start.opened_us.is_not(None), sa.not_(is_failed))
         is_unused = sa.and_(
@@ -81,7 +81,7 @@ class Seated:
             by_hub[row.hub] = SeatedOfHub(
                 row.number, row.answered, row.failed, row.opened, row.unused
             )
-        span_us = whole_to - whole_from
+        span_us = start_to_us - start_from_us
         index = step_index(span_us).label("step_index")
         for row in query.rows(
             sa.select(pod.hub, index, count(), total(bounded(span_us)).label("sum_us"))

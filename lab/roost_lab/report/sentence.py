@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from roost_lab.pages.phrases import plural, show_seconds, show_span
 from roost_lab.recorder.store.records import PODS
-from roost_lab.report.gaps import Gaps, unseen_steps
+from roost_lab.report.gaps import Gaps, gap_steps
 from roost_lab.report.imported import Imported
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import Pulls
@@ -137,7 +137,7 @@ def idle_seconds(report: Report) -> list[float] | None:
 
     Only steps of which everything is known count.
     """
-    gaps = unseen_steps(report, PODS)
+    gaps = gap_steps(report, PODS)
     held = report[Occupancy].only_placeholders
     steps = [sum(not gaps[index] for index in of_node) for of_node in held.values()]
     return [number * report.steps.step_us / US for number in steps if number] if held else None

@@ -1,4 +1,4 @@
-"""What explains a slow start: the longest of what it waited for, in a few words."""
+"""Explain a slow start in a few words: what it waited for longest, and why."""
 
 from __future__ import annotations
 
@@ -15,25 +15,29 @@ from roost_lab.recorder.store.records import DecisionKind
 from roost_lab.report.query import Query
 
 Row = Mapping[str, Any]
-# Reasons of kube-scheduler that a cause names, those of the most nodes.
+# How many of kube-scheduler's reasons a cause names: those of the most nodes.
 MOST_REASONS: Final = 2
 
 
 class StartSpans(NamedTuple):
-    """How long one start waited for what every start waits for, in µs; None: not known."""
+    """How long the parts of a start took, in µs. None: it isn't known."""
 
     pod_uid: str
+    # When it was bound to a node, in µs since 1970.
     bound_us: int | None
+    # From the pod's creation until the binding.
     node_us: int | None
+    # From the binding until the containers ran.
     containers_us: int | None
+    # From then on until the pod was ready, and until its server answered.
     ready_us: int | None
     answer_us: int | None
 
 
-class Known(NamedTuple):
-    """What is recorded of one start."""
+class RecordedStart(NamedTuple):
+    """The rows of the record about one start."""
 
-    # Failed tries to find a node, the latest last.
+    # Failed attempts to find a node, the latest last.
     failures: Sequence[Row]
     phases: Sequence[Row]
     pulls: Sequence[Row]
@@ -41,7 +45,7 @@ class Known(NamedTuple):
 
 
 def read_causes(query: Query, starts: Sequence[StartSpans]) -> list[str]:
-    """What explains each of these starts; "" where nothing is known of it. A handful of starts."""
+    """What explains each of a few starts, in their order; "" where nothing is known of it."""
     uids = [start.pod_uid for start in starts]
     decision = schema.decision
     failed = sa.and_(decision.c.kind == str(DecisionKind.FAIL), decision.c.pod_uid.in_(uids))
@@ -51,55 +55,58 @@ def read_causes(query: Query, starts: Sequence[StartSpans]) -> list[str]:
         for table in (schema.phase, schema.pull, schema.pod_event)
     )
     return [
-        cause_of(start, Known(failures[uid], phases[uid], pulls[uid], events[uid]))
+        cause_of(start, RecordedStart(failures[uid], phases[uid], pulls[uid], events[uid]))
         for uid, start in zip(uids, starts, strict=True)
     ]
 
 
-def cause_of(start: StartSpans, known: Known) -> str:
-    """The longest wait of a start, with why, where that is recorded."""
-    causes = [
-        (start.node_us or 0, f"no node for {show_span(start.node_us or 0)}{_why_no_node(known)}"),
-        (start.ready_us or 0, f"ready {show_span(start.ready_us or 0)} after its containers ran"),
-        (start.answer_us or 0, f"its server answered {show_span(start.answer_us or 0)} later"),
+def cause_of(start: StartSpans, recorded: RecordedStart) -> str:
+    """The longest wait of a start, with its reason where that is recorded; "" without a wait."""
+    node_us = start.node_us or 0
+    ready_us = start.ready_us or 0
+    answer_us = start.answer_us or 0
+    waits = [
+        (node_us, f"no node for {show_span(node_us)}{_why_no_node(recorded.failures)}"),
+        (ready_us, f"ready {show_span(ready_us)} after its containers ran"),
+        (answer_us, f"its server answered {show_span(answer_us)} after its containers ran"),
     ]
-    explained_us = 0
-    for pull in known.pulls:
-        span_us = pull["pull_and_wait_us"] or 0
-        if not pull["warm"] and span_us:
-            explained_us += span_us
-            causes.append((span_us, f"downloaded {_short(pull['image'])} for {_pulled(pull)}"))
+    # What happened between the binding and the run of the containers.
+    explained = []
+    for pull in recorded.pulls:
+        pull_us = pull["pull_and_wait_us"] or 0
+        if not pull["warm"] and pull_us:
+            explained.append((pull_us, _describe_pull(pull)))
     if start.bound_us is not None:
-        after = find_waits(known.phases, known.pulls, known.events, start.bound_us, None)
-        for wait in after.waits:
+        after_binding = find_waits(
+            recorded.phases, recorded.pulls, recorded.events, start.bound_us, None
+        )
+        for wait in after_binding.waits:
             why = f": {wait.cause}" if wait.cause else ""
-            explained_us += wait.span_us
             text = f"waited {show_span(wait.span_us)} for {wait.awaits}{why}"
-            causes.append((wait.span_us, text))
-    unexplained_us = (start.containers_us or 0) - explained_us
+            explained.append((wait.span_us, text))
+    unexplained_us = (start.containers_us or 0) - sum(wait_us for wait_us, _ in explained)
     text = f"its containers took {show_span(unexplained_us)} to run; nothing recorded says why"
-    causes.append((unexplained_us, text))
-    longest_us, cause = max(causes, key=lambda item: item[0])
+    waits += [*explained, (unexplained_us, text)]
+    longest_us, cause = max(waits, key=lambda item: item[0])
     return cause if longest_us > 0 else ""
 
 
-def _why_no_node(known: Known) -> str:
-    if not known.failures:
+def _why_no_node(failures: Sequence[Row]) -> str:
+    """The reasons of the last failed attempt, with a colon before them; "" where none is known."""
+    if not failures:
         return ""
-    reasons: Mapping[str, int] = json.loads(known.failures[-1]["reasons"])
-    most = sorted(reasons.items(), key=lambda item: -item[1])[:MOST_REASONS]
-    listed = ", ".join(f"{reason} ({plural(nodes, 'node')})" for reason, nodes in most)
+    reasons: Mapping[str, int] = json.loads(failures[-1]["reasons"])
+    commonest = sorted(reasons.items(), key=lambda item: -item[1])[:MOST_REASONS]
+    listed = ", ".join(f"{reason} ({plural(nodes, 'node')})" for reason, nodes in commonest)
     return f": {listed}" if listed else ""
 
 
-def _short(image: str) -> str:
-    return image.rpartition("/")[2]
-
-
-def _pulled(pull: Row) -> str:
-    """How long a pull took; with the time behind other pulls, where that is most of it."""
-    whole_us = pull["pull_and_wait_us"]
-    own_us = pull["pull_us"]
-    if own_us is not None and 2 * own_us < whole_us:
-        return f"{show_span(whole_us)}, most of it behind another download"
-    return show_span(whole_us)
+def _describe_pull(pull: Row) -> str:
+    """What was downloaded, for how long, and whether that was mostly a wait for other pulls."""
+    image = pull["image"].rpartition("/")[2]
+    pull_and_wait_us = pull["pull_and_wait_us"]
+    text = f"downloaded {image} for {show_span(pull_and_wait_us)}"
+    pull_us = pull["pull_us"]
+    if pull_us is not None and 2 * pull_us < pull_and_wait_us:
+        text += ", most of it behind another download"
+    return text

@@ -13,8 +13,13 @@ from roost_lab.pages.drawing import MIN_SECONDS, Figure, Mark, log_axis, time_te
 from roost_lab.pages.table import Unit, iso_time, show
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS
-from roost_lab.recorder.store.start_times import exact_creation, is_peoples, whole_from, whole_to
-from roost_lab.report.gaps import unseen_steps
+from roost_lab.recorder.store.start_times import (
+    exact_creation,
+    is_by_user,
+    start_from_us,
+    start_to_us,
+)
+from roost_lab.report.gaps import gap_steps
 from roost_lab.report.query import Query, bounded, count, kept_apart, step_index, total
 from roost_lab.report.slow_causes import StartSpans, read_causes
 from roost_lab.report.start_phases import (
@@ -32,7 +37,7 @@ from roost_lab.units import US
 MAX_SLOWEST: Final = 20
 LEAST_PULL_US: Final = US
 # How long a start took, as a column.
-_WHOLE_US: Final = whole_to - whole_from
+_WHOLE_US: Final = start_to_us - start_from_us
 # Of single starts: whether it was cold, its colour, its name.
 _KINDS: Final = (
     (False, "--warm", "its image was on the node"),
@@ -103,7 +108,7 @@ class StartTimes:
         kind = schema.start_kind.c
         kinds = sa.select(kind.id).where(kind.pod_class.in_(classes))
         of_window = query.within(start.created_us, start.pod_uid)
-        chosen = sa.and_(of_window, is_peoples, whole_to.is_not(None), start.kind_id.in_(kinds))
+        chosen = sa.and_(of_window, is_by_user, start_to_us.is_not(None), start.kind_id.in_(kinds))
         numbers = cls(classes, [Spans() for _ in range(query.steps.number)])
         numbers._count(query, chosen)
         numbers.pulled = _pulled(query, chosen)
@@ -249,7 +254,7 @@ class _Step(NamedTuple):
 
 def _steps(report: Report) -> list[_Step]:
     steps = zip(
-        report.steps.starts(), report[StartTimes].by_step, unseen_steps(report, PODS), strict=False
+        report.steps.starts(), report[StartTimes].by_step, gap_steps(report, PODS), strict=False
     )
     return [_Step(from_us, None if gap else spans) for from_us, spans, gap in steps]
 

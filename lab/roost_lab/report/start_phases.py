@@ -29,10 +29,10 @@ from roost_lab.recorder.store.phases import (
 )
 from roost_lab.recorder.store.start_times import (
     exact_creation,
+    is_by_user,
     is_failed,
-    is_peoples,
-    whole_from,
-    whole_to,
+    start_from_us,
+    start_to_us,
 )
 from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost_lab.report.query import (
@@ -190,7 +190,7 @@ def seated_pods(*conditions: sa.ColumnElement[bool]) -> sa.Subquery:
     PostgreSQL hashes what it joins, however much that is. It hashes the rows of NOT IN only if they
     fit into its memory for one step, and else goes through them for each pod.
     """
-    chosen = sa.select(schema.start.c.pod_uid).where(sa.not_(is_peoples), *conditions)
+    chosen = sa.select(schema.start.c.pod_uid).where(sa.not_(is_by_user), *conditions)
     return kept_apart(chosen, "seated")
 
 
@@ -222,7 +222,7 @@ def _kinds(query: Query) -> Rows:
     """Kinds of the pods created: id, pod_class, scheduler, image, number."""
     start = schema.start.c
     kind = schema.start_kind
-    chosen = sa.and_(query.within(start.created_us, start.pod_uid), is_peoples)
+    chosen = sa.and_(query.within(start.created_us, start.pod_uid), is_by_user)
     counts = sa.select(start.kind_id, count()).where(chosen).group_by(start.kind_id).subquery()
     return query.rows(sa.select(kind, counts.c.number).join(counts, counts.c.kind_id == kind.c.id))
 
@@ -235,7 +235,7 @@ def _phases() -> Iterator[tuple[str, sa.ColumnElement[int], sa.ColumnElement[int
     yield CONTAINERS, start.bound_us, start.started_us
     yield READY, start.started_us, start.ready_us
     yield ANSWER, start.started_us, start.answered_us
-    yield WHOLE, whole_from, whole_to
+    yield WHOLE, start_from_us, start_to_us
 
 
 def _kind_and_step(span_us: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
@@ -256,7 +256,7 @@ def _starts(query: Query) -> Rows:
             # spans count as 0.
             sa.select(key, bounded(to_us - from_us).label("span_us")).where(
                 query.within(start.created_us, start.pod_uid),
-                is_peoples,
+                is_by_user,
                 from_us.is_not(None),
                 to_us.is_not(None),
             )
@@ -272,7 +272,7 @@ def _verdicts(query: Query, classes: Sequence[str]) -> tuple[int, int]:
     kinds = sa.select(schema.start_kind.c.id).where(schema.start_kind.c.pod_class.in_(classes))
     start = schema.start.c
     of_window = query.within(start.created_us, start.pod_uid)
-    chosen = (of_window, is_peoples, start.kind_id.in_(kinds))
+    chosen = (of_window, is_by_user, start.kind_id.in_(kinds))
     answered = sa.func.count(start.answered_us).label("answered")
     failed = sa.func.count(sa.case((is_failed, 1))).label("failed")
     (row,) = query.rows(sa.select(answered, failed).where(*chosen))
@@ -291,7 +291,7 @@ def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
             .join(schema.pod, pod.uid == start.pod_uid)
             .where(
                 query.within(start.created_us, start.pod_uid),
-                is_peoples,
+                is_by_user,
                 from_us.is_not(None),
                 to_us.is_not(None),
             )

@@ -8,7 +8,7 @@ from typing import Final
 from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import as_date
 from roost_lab.pages.drawing import TITLE_PX, Figure, Mark, plot_layout, time_text, time_ticks
-from roost_lab.report.gaps import unseen, unseen_steps
+from roost_lab.report.gaps import gap_spans, gap_steps
 from roost_lab.report.subject import Report
 
 GAP: Final = Mark("--gap", "gap in the record", "gap")
@@ -25,10 +25,15 @@ def time_figure(
     height: int,
     counted: str,
 ) -> Figure:
-    """A figure over the report's steps, `height` px high. kind: of the records whose gaps are
-    shown. counted: what the vertical axis counts, with its unit.
+    """A figure over the report's steps.
+
+    kind: of the records whose gaps are shown. key, caption, marks, data: as of `Figure`; marks are
+    its legend, without that of the gaps. height: of the plot, in px. counted: what the vertical
+    axis counts, with its unit.
     """
-    legend = (*marks, GAP) if unseen(report, kind) else tuple(marks)
+    legend = tuple(marks)
+    if gap_spans(report, kind):
+        legend += (GAP,)
     starts = report.steps.starts()
     common = {
         "x": [time_text(start_us) for start_us in starts],
@@ -41,7 +46,7 @@ def time_figure(
 
 
 def step_bars(report: Report, name: str, colour: str, values: Sequence[float | None]) -> JSONObject:
-    """A bar of a `time_figure` for each step's value; none where it is None."""
+    """A trace for `time_figure`: a bar for each step's value; no bar where it is None."""
     return {
         "type": "bar",
         "y": [None if value is None else round(value, 3) for value in values],
@@ -55,8 +60,7 @@ def step_bars(report: Report, name: str, colour: str, values: Sequence[float | N
 def without_gaps(report: Report, kind: str, values: Sequence[float]) -> list[float | None]:
     """A value for each step, None where records of a kind may be missing."""
     return [
-        None if gap else value
-        for value, gap in zip(values, unseen_steps(report, kind), strict=True)
+        None if gap else value for value, gap in zip(values, gap_steps(report, kind), strict=True)
     ]
 
 
@@ -74,7 +78,7 @@ def _layout(report: Report, kind: str, height: int, counted: str) -> JSONObject:
     layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us, report.zone)
     layout["yaxis"] = {"nticks": 5, "title": counted}
     layout["shapes"] = []
-    for gap in unseen(report, kind):
+    for gap in gap_spans(report, kind):
         if gap.to_us > steps.from_us and gap.from_us < steps.to_us:
             begin = time_text(max(gap.from_us, steps.from_us))
             end = time_text(min(gap.to_us, steps.to_us))

@@ -17,7 +17,7 @@ from roost_lab.recorder.answers.explanation import WORTH_ASKING_US
 from roost_lab.recorder.recording.pod_events import WaitKind
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import Phase
-from roost_lab.recorder.store.start_times import is_peoples
+from roost_lab.recorder.store.start_times import is_by_user
 from roost_lab.report.query import Query
 from roost_lab.report.slow_starts import why_command
 from roost_lab.report.start_phases import leading_classes
@@ -126,7 +126,7 @@ def _waits_of_pods(query: Query) -> Iterator[tuple[_Bound, AfterBinding]]:
         .join(schema.pod, pod.uid == start.pod_uid)
         .where(
             query.within(start.created_us, start.pod_uid),
-            is_peoples,
+            is_by_user,
             start.kind_id.in_(kinds),
             start.bound_us.is_not(None),
             sa.or_(took >= LEAST_US, took.is_(None)),

@@ -18,7 +18,7 @@ from roost_lab.pages.phrases import plural, show_span
 from roost_lab.recorder.recording.scheduler_model import USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.start_times import is_peoples, told_end, wait_from, wait_to
+from roost_lab.recorder.store.start_times import is_by_user, logged_end_us, wait_from_us, wait_to_us
 from roost_lab.report.query import consistent_reads
 from roost_lab.report.statistics import Edges, Span, Spans, cut, means
 from roost_lab.units import HOUR_US, US
@@ -182,14 +182,14 @@ def _starts(span: Span) -> sa.Executable:
     pod = schema.pod.c
     pull = schema.pull.c
     is_cold = sa.exists().where(pull.pod_uid == start.pod_uid, sa.not_(pull.warm))
-    waits_until = sa.func.coalesce(wait_to, start.deleted_us, span.to_us)
+    waits_until = sa.func.coalesce(wait_to_us, start.deleted_us, span.to_us)
     return (
         sa.select(
             start.pod_uid,
-            wait_from.label("created_us"),
+            wait_from_us.label("created_us"),
             start.bound_us,
-            wait_to.label("ended_us"),
-            told_end.is_not(None).label("is_told"),
+            wait_to_us.label("ended_us"),
+            logged_end_us.is_not(None).label("is_told"),
             start.deleted_us,
             is_cold.label("is_cold"),
             pod.namespace,
@@ -203,7 +203,7 @@ def _starts(span: Span) -> sa.Executable:
         .where(
             kind.pod_class == USER,
             # Nobody waits for what seating asked for.
-            is_peoples,
+            is_by_user,
             start.created_us < span.to_us,
             waits_until >= span.from_us,
         )

@@ -17,7 +17,7 @@ from roost_lab.recorder.recording.scheduler_model import USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase
-from roost_lab.recorder.store.start_times import told_end
+from roost_lab.recorder.store.start_times import logged_end_us
 from roost_lab.report.query import consistent_reads, read_extent
 from roost_lab.report.statistics import Span
 from roost_lab.units import MINUTE_US
@@ -153,7 +153,7 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
         start.pod_uid,
         start.bound_us,
         start.started_us,
-        told_end.label("ended_us"),
+        logged_end_us.label("ended_us"),
         place.node_name,
         place.node_uid,
     )

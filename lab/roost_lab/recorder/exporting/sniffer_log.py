@@ -1,12 +1,15 @@
-"""Read and write scheduler-sniffer's JSON lines: one object a line with object, name, endpoint,
-event, node, timestamp.
+"""Read and write scheduler-sniffer's log: a JSON object a line.
 
-Its lines name pods and nodes without namespace or uid, are repeated at every resync, and often lack
-a time. Lines that cannot be used are counted by reason. What is written are the sniffer's lines
-without the repeats, and two more kinds of lines, so that it reads back the same: `Pending`, when
-the pod was created, and `Deleted`, when and why it ended. Source:
-converged-computing/scheduler-sniffer, sniffer/pkg/types and sniffer/pkg/watcher, and its recorded
-run on GKE.
+Its keys are `object`, `name`, `endpoint`, `event`, `node`, `timestamp` and a few others.
+
+Reading: lines name pods and nodes without namespace or uid. They are repeated at every resync, and
+many lack a time. Lines that can't be used are counted by reason.
+
+Writing: the sniffer's lines without the repeats, and two more kinds of lines. With them the log
+reads back the same: `Pending` says when the pod was created, `Deleted` when and why it ended.
+
+Source: converged-computing/scheduler-sniffer, sniffer/pkg/types and sniffer/pkg/watcher, and its
+recorded run on GKE.
 """
 
 from __future__ import annotations
@@ -58,7 +61,7 @@ _KEYS: Final = (
     "extra",
     "timestamp",
 )
-# The endpoint and event of the lines about each phase. Roost's own: the pod's creation.
+# Phase -> the endpoint and event of its lines. Only Roost writes the line of the creation.
 _PENDING: Final = "Pending"
 _LINES: Final[Mapping[Phase, tuple[str, str]]] = {
     Phase.CREATED: ("podAdd", _PENDING),
@@ -68,9 +71,10 @@ _LINES: Final[Mapping[Phase, tuple[str, str]]] = {
     Phase.READY: ("podUpdate", "Ready"),
     Phase.TERMINATING: ("preStop", "preStop"),
 }
-# Conditions that are written with the times of these phases, which the record doesn't tell apart.
+# Phase -> a condition of the pod that the record doesn't tell from it. The condition's line is
+# written with the phase's time.
 _CONDITIONS: Final = {Phase.SCHEDULED: "PodScheduled", Phase.READY: "ContainersReady"}
-# How the phases are told apart: by the endpoint, else by the event, which may be one of the pod's
+# How a line's phase is found: by its endpoint, else by its event, which may be one of the pod's
 # conditions.
 _ENDPOINTS: Final = {
     _LINES[phase][0]: phase for phase in (Phase.SCHEDULED, Phase.STARTED, Phase.TERMINATING)
@@ -79,20 +83,22 @@ _EVENTS: Final = {
     "PodScheduled": Phase.SCHEDULED,
     **{_LINES[phase][1]: phase for phase in (Phase.CREATED, Phase.INITIALIZED, Phase.READY)},
 }
+# The endpoint of a scheduler's decision.
 _DECIDED: Final = "schedulePod"
-# The columns of a node that its lines have, as `capacity-cpu`.
+# Columns of a node whose amounts its lines have, with keys such as `capacity-cpu`.
 _AMOUNTS: Final = ("capacity", "allocatable")
-# Units of bytes, and of what else is counted.
+# Units by growing size: of bytes, and of all other amounts.
 _BINARY: Final[Sequence[str]] = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL: Final[Sequence[str]] = ("m", "", "k", "M", "G", "T", "P", "E")
-# A pod's phase, which has no time, and what shows it.
+# Kubernetes' phase of a pod stands as the event of lines without a time. `Running` follows from
+# these phases of the record.
 _RUNNING: Final = "Running"
-_RUNS: Final = (Phase.STARTED, Phase.READY)
-_ENDS: Final = {"Succeeded": "finished", "Failed": "failed"}
-# The one before the end, where PodRecord.end_reason tells it; of a pod that never ran the sniffer
-# writes none.
-_LAST: Final = {**{word: phase for phase, word in _ENDS.items()}, "deleted": _RUNNING}
-# Roost's own: the end, with PodRecord.end_reason as `reason`.
+_PHASES_OF_RUNNING: Final = (Phase.STARTED, Phase.READY)
+# Kubernetes' last phase of a pod -> PodRecord.end_reason.
+_END_REASONS: Final = {"Succeeded": "finished", "Failed": "failed"}
+# PodRecord.end_reason -> Kubernetes' last phase of a pod that ran.
+_LAST_EVENTS: Final = {"finished": "Succeeded", "failed": "Failed", "deleted": _RUNNING}
+# The event of the line that only Roost writes: the end, with PodRecord.end_reason as `reason`.
 _DELETED: Final = "Deleted"
 _NODE_GONE: Final = "nodeDeleted"
 # Marks uids that are made from names.
@@ -108,12 +114,17 @@ _FIRST_LINES: Final = 20
 
 @dataclass(slots=True)
 class _Pod:
+    """What the lines read so far say of a pod."""
+
     name: str
-    # The earliest time: the best estimate of its creation.
+    # The earliest time of its lines: the best estimate of its creation.
     first: Step | None = None
+    # The latest time of its lines; 0: none has a time.
     last_us: int = 0
     node: str = ""
+    # None: it hasn't ended.
     end_reason: str | None = None
+    # When a scheduler decided on its node.
     decided: Step | None = None
     phases: dict[Phase, Step] = field(default_factory=dict)
 
@@ -136,7 +147,11 @@ def _is_entry(line: bytes) -> bool:
 
 
 def read_lines(lines: Iterable[str], counts: Counts, file: str) -> Iterator[Record]:
-    """Records of a log; counts on the way its `lines`, `pods` and `nodes`, and what is skipped."""
+    """The records of a log. On the way it counts its lines, pods and nodes, and skipped lines.
+
+    file: its name, for the places of skipped lines.
+    """
+    # Name -> the pods that had it, one after the other.
     pods: dict[str, list[_Pod]] = {}
     nodes: dict[str, NodeRecord] = {}
     for number, line in enumerate(lines, start=1):
@@ -144,17 +159,17 @@ def read_lines(lines: Iterable[str], counts: Counts, file: str) -> Iterator[Reco
         reason = _read_line(line, pods, nodes)
         if reason:
             counts.skip(reason, f"{file}:{number}")
-    counts.used["pods"] = sum(len(lives) for lives in pods.values())
+    counts.used["pods"] = sum(len(namesakes) for namesakes in pods.values())
     counts.used["nodes"] = len(nodes)
     yield from nodes.values()
-    for name, lives in pods.items():
-        for number, pod in enumerate(lives, start=1):
+    for name, namesakes in pods.items():
+        for number, pod in enumerate(namesakes, start=1):
             uid = _uid(name if number == 1 else f"{name}#{number}")
             yield from _pod_records(uid, pod)
 
 
 def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeRecord]) -> str:
-    """Read one line; returns why it is skipped, "" when it isn't."""
+    """Add what a line says to `pods` and `nodes`; returns why it is skipped, "" when it isn't."""
     if not line.strip():
         return "empty"
     try:
@@ -178,35 +193,45 @@ def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeReco
         case "Node":
             return _read_node(texts, entry.get("extra"), at, nodes)
         case "Pod":
-            return _read_pod(texts, at, _life(texts, at, pods.setdefault(texts["name"], [])))
+            namesakes = pods.setdefault(texts["name"], [])
+            if _is_about_new_pod(texts, at, namesakes):
+                namesakes.append(_Pod(texts["name"]))
+            return _read_pod(texts, at, namesakes[-1])
     return f"unknown object {entry.get('object')!r}"
 
 
-def _life(texts: Mapping[str, str], at: Step | None, lives: list[_Pod]) -> _Pod:
-    """The pod that a line is about: a new one of that name when the last one has ended and the line
-    is a beginning.
+def _is_about_new_pod(texts: Mapping[str, str], at: Step | None, namesakes: Sequence[_Pod]) -> bool:
+    """Whether a line is about a pod that no line before was about.
+
+    namesakes: the pods of its name. A line that a pod begins with is about a new pod, if the last
+    namesake has ended.
     """
-    is_new = not lives
+    if not namesakes:
+        return True
     is_begin = texts.get("endpoint") == _DECIDED or texts.get("event") == _PENDING
-    if lives and is_begin and at is not None:
-        last = lives[-1]
-        is_new = last.end_reason is not None and at.at_us >= last.last_us
-    if is_new:
-        lives.append(_Pod(texts["name"]))
-    return lives[-1]
+    if not is_begin or at is None:
+        return False
+    last = namesakes[-1]
+    return last.end_reason is not None and at.at_us >= last.last_us
 
 
 def _read_pod(texts: Mapping[str, str], at: Step | None, pod: _Pod) -> str:
+    """Add what a line says to its pod; returns why it is skipped, "" when it isn't."""
     endpoint = texts.get("endpoint", "")
     event = texts.get("event")
     pod.node = texts.get("node") or pod.node
-    if event in _ENDS or event == _DELETED:
-        pod.end_reason = _ENDS.get(event) or (texts.get("reason") or "deleted")[:_MAX_REASON]
+    if event in _END_REASONS:
+        pod.end_reason = _END_REASONS[event]
+    elif event == _DELETED:
+        reason = texts.get("reason") or "deleted"
+        pod.end_reason = reason[:_MAX_REASON]
+    if event in _END_REASONS or event == _DELETED:
         # The sniffer itself writes no time here.
-        pod.last_us = at.at_us if at is not None else pod.last_us
+        if at is not None:
+            pod.last_us = at.at_us
         return ""
     if event == _RUNNING or (event == "ContainersReady" and at is not None):
-        # The conditions say the same, with a time.
+        # Other lines say the same, with a time: the start, and the condition Ready.
         return ""
     if at is None:
         return "no time"
@@ -219,16 +244,18 @@ def _read_pod(texts: Mapping[str, str], at: Step | None, pod: _Pod) -> str:
     elif phase is None:
         return f"unknown event {event!r}"
     elif endpoint in _ENDPOINTS or texts.get("reason") != "PodCompleted":
-        # `PodCompleted` sets conditions again, after the start. Of two times the finer one counts,
-        # then the earlier.
-        times = (at, pod.phases.get(phase, at))
-        pod.phases[phase] = min(times, key=lambda step: (step.resolution_us, step.at_us))
+        # With the reason `PodCompleted`, conditions are set again after the start. So those lines
+        # don't count. Of two times the finer one counts, then the earlier one.
+        known = pod.phases.get(phase, at)
+        pod.phases[phase] = min(at, known, key=lambda step: (step.resolution_us, step.at_us))
     return ""
 
 
 def _is_before(at: Step, other: Step) -> bool:
-    """Whether `at` is earlier; within the same second of the coarser one, the finer one counts as
-    earlier.
+    """Whether `at` is earlier than another time.
+
+    Times are compared at the resolution of the coarser one. Where they are equal then, the finer
+    one counts as earlier.
     """
     coarse = max(at.resolution_us, other.resolution_us)
 
@@ -241,31 +268,32 @@ def _is_before(at: Step, other: Step) -> bool:
 def _read_node(
     texts: Mapping[str, str], extra: object, at: Step | None, nodes: dict[str, NodeRecord]
 ) -> str:
+    """Add what a line says to its node; returns why it is skipped, "" when it isn't."""
     name = texts["name"]
-    before = nodes.get(name) or NodeRecord(uid=_uid(name), name=name)
+    node = nodes.get(name) or NodeRecord(uid=_uid(name), name=name)
     if isinstance(extra, dict):
         # A line whose amounts can't be read changes none.
-        before = replace(
-            before,
-            capacity=_amounts_of(extra, "capacity-") or before.capacity,
-            allocatable=_amounts_of(extra, "allocatable-") or before.allocatable,
+        node = replace(
+            node,
+            capacity=_amounts_of(extra, "capacity-") or node.capacity,
+            allocatable=_amounts_of(extra, "allocatable-") or node.allocatable,
         )
     elif at is None:
         return "no time"
     if texts.get("event") == "Ready" and at is not None:
-        ready_us = min(at.at_us, before.ready_us or at.at_us)
-        before = replace(before, created_us=ready_us, ready_us=ready_us)
+        ready_us = min(at.at_us, node.ready_us or at.at_us)
+        node = replace(node, created_us=ready_us, ready_us=ready_us)
     if texts.get("endpoint") == "nodeAdd":
-        before = replace(before, gone_us=None)
+        node = replace(node, gone_us=None)
     elif texts.get("endpoint") == _NODE_GONE and at is not None:
-        # By the sniffer's own log, the last heartbeat.
-        before = replace(before, gone_us=before.gone_us or at.at_us)
-    nodes[name] = before
+        # In the sniffer's own log this is the time of the last heartbeat.
+        node = replace(node, gone_us=node.gone_us or at.at_us)
+    nodes[name] = node
     return ""
 
 
 def _amounts_of(extra: JSONObject, prefix: str) -> str | None:
-    """The amounts of the keys with this prefix, as records have them; None: none can be read."""
+    """The amounts of the keys with a prefix, as JSON; None where none can be read."""
     amounts = {
         key.removeprefix(prefix): amount for key, amount in extra.items() if key.startswith(prefix)
     }
@@ -273,6 +301,7 @@ def _amounts_of(extra: JSONObject, prefix: str) -> str | None:
 
 
 def _uid(name: str) -> str:
+    """A uid that is made from a name, since the sniffer's lines have none."""
     uid = f"{PREFIX}{name}"
     if len(uid) <= _MAX_UID:
         return uid
@@ -303,7 +332,7 @@ def _pod_records(uid: str, pod: _Pod) -> Iterator[Record]:
 def _read_time(text: str | None) -> Step | None:
     """A time as Go prints it, or of RFC 3339; None for anything else.
 
-    None for Go's zero time too, and for a day or an hour that doesn't exist.
+    It is None for Go's zero time, too, and for a day or an hour that doesn't exist.
     """
     if text is None:
         return None
@@ -315,7 +344,7 @@ def _read_time(text: str | None) -> Step | None:
     if at_us is None or not 0 < at_us <= MAX_US:
         return None
     try:
-        # Without zone and fraction, which may have more digits than it accepts.
+        # Without zone and fraction: a fraction may have more digits than Python accepts.
         datetime.fromisoformat(text[:19].upper())
     except ValueError:
         return None
@@ -326,25 +355,29 @@ def _read_time(text: str | None) -> Step | None:
 
 
 def go_time(at_us: int, resolution_us: int) -> str:
-    """A time as Go prints it, which is the sniffer's format."""
+    """A time as Go prints it, which is the sniffer's format. at_us: µs since 1970.
+
+    resolution_us: from a second on, there is no fraction.
+    """
     seconds = as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
     fraction = "" if resolution_us >= SECOND_US else f".{at_us % US:06d}"
     return f"{seconds}{fraction} +0000 UTC"
 
 
 def node_lines(node: Row, changes: Sequence[Row]) -> Iterator[str]:
-    """The lines of one node: its resources, and that it was ready, first, whenever either changed,
-    and at its end.
+    """The lines of one node: what resources it had, and whether it was ready.
 
-    The kubelet's words aren't recorded. changes: the node's rows of node_change about these two, by
-    time.
+    They are repeated whenever either changed, and at the node's end. The message is always the
+    same, since the record doesn't have the kubelet's.
+
+    node: its row of the table node. changes: its rows of node_change about these fields, by time.
     """
-    first: dict[str, str] = {row["field"]: row["old"] for row in reversed(changes)}
-    state = {
-        "ready": str(bool(node["ready_us"])),
-        **{kind: node[kind] for kind in _AMOUNTS},
-        **first,
-    }
+    state: dict[str, str | None] = {"ready": str(bool(node["ready_us"]))}
+    for kind in _AMOUNTS:
+        state[kind] = node[kind]
+    # The row has the last state. Going back through the changes gives the first one.
+    for row in reversed(changes):
+        state[row["field"]] = row["old"]
     yield from _node_state(node, "nodeAdd", state, node["ready_us"])
     for _, rows in itertools.groupby(changes, key=itemgetter("resource_version")):
         for row in rows:
@@ -357,24 +390,25 @@ def node_lines(node: Row, changes: Sequence[Row]) -> Iterator[str]:
 def _node_state(
     node: Row, endpoint: str, state: Mapping[str, str | None], at_us: int | None
 ) -> Iterator[str]:
-    """A line of what it has, and one of its condition if it is ready."""
+    """A line about a node's resources, and if it is ready, a line about that condition."""
     extra = {
         f"{kind}-{resource}": _quantity(resource, amount)
         for kind in _AMOUNTS
         for resource, amount in sorted(json.loads(state[kind] or "{}").items())
     }
     about = {"object": "Node", "name": node["name"], "endpoint": endpoint}
-    # The sniffer writes no time here.
-    gone = go_time(at_us, MICRO_US) if at_us and endpoint == _NODE_GONE else ""
-    yield _line(**about, extra=extra, timestamp=gone)
+    # The sniffer writes no time here; Roost writes that of the node's end.
+    gone_at = go_time(at_us, MICRO_US) if at_us and endpoint == _NODE_GONE else ""
+    yield _line(**about, extra=extra, timestamp=gone_at)
     if state["ready"] == "True" and at_us:
         about |= {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
         yield _line(**about, event="Ready", timestamp=go_time(at_us, SECOND_US))
 
 
 def _quantity(resource: str, amount: int) -> str:
-    """An amount as kubelets write it: in the largest unit that divides it, of 1024 for bytes, else
-    of 1000.
+    """An amount as kubelets write it: in the largest unit that divides it.
+
+    Units of bytes are powers of 1024, all others of 1000.
     """
     if not amount:
         return "0"
@@ -392,12 +426,17 @@ def _quantity(resource: str, amount: int) -> str:
 
 
 def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str]:
-    """The lines of one pod: its creation, decision, binding, conditions, start, stop and end."""
+    """The lines of one pod: its creation, decision, binding, conditions, start, stop and end.
+
+    pod: its row of the table pod. phases: its rows of the table phase, by time. bind: its row of
+    the table decision about the binding; None: there is none.
+    """
     about = {
         "object": "Pod",
         "name": pod["name"],
         "node": bind["node_name"] if bind is not None else "",
     }
+    # Phase -> when the pod reached it, in µs.
     reached: dict[str, int] = {}
 
     def line(
@@ -411,37 +450,46 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
     for row in phases:
         phase = row["phase"]
         at_us = row["at_us"]
-        # A binding whose time is in whole seconds is from the pod's condition: no scheduler
-        # has told of it.
+        # The time of a binding in whole seconds is from the pod's condition, not from a
+        # scheduler. The condition's line follows below.
         is_condition = phase == Phase.SCHEDULED and row["resolution_us"] >= SECOND_US
         if phase in _LINES and not is_condition:
-            yield line(*_LINES[Phase(phase)], at_us, row["resolution_us"])
-        if phase in _RUNS and reached.keys().isdisjoint(_RUNS):
+            endpoint, event = _LINES[Phase(phase)]
+            yield line(endpoint, event, at_us, row["resolution_us"])
+        if phase in _PHASES_OF_RUNNING and not _has_run(reached):
             yield _line(**about, endpoint="podUpdate", event=_RUNNING)
         if phase in _CONDITIONS:
             yield line("podUpdate", _CONDITIONS[phase], at_us)
         reached[phase] = at_us
     ended_us = pod["deleted_us"]
-    reason = pod["end_reason"]
+    end_reason = pod["end_reason"]
     if ended_us is None:
         return
-    last = _LAST.get(reason, "")
-    has_run = not reached.keys().isdisjoint(_RUNS)
-    why = "PodCompleted" if last == "Succeeded" else ""
-    if last in _ENDS:
-        endpoints: tuple[str, ...] = ("podUpdate", "podDelete")
-    else:
-        endpoints = ("podDelete",) if has_run else ()
+    last_event = _LAST_EVENTS.get(end_reason, "")
+    # The sniffer shows the last state of a pod that ended by itself twice, of a pod that ran once.
+    endpoints: list[str] = []
+    if end_reason in _END_REASONS.values():
+        endpoints = ["podUpdate", "podDelete"]
+    elif _has_run(reached):
+        endpoints = ["podDelete"]
+    initialized_reason = "PodCompleted" if end_reason == "finished" else ""
     for endpoint in endpoints:
-        if last:
-            yield _line(**about, endpoint=endpoint, event=last)
+        if last_event:
+            yield _line(**about, endpoint=endpoint, event=last_event)
         if Phase.INITIALIZED in reached:
-            yield line(endpoint, "Initialized", reached[Phase.INITIALIZED], reason=why)
+            initialized_us = reached[Phase.INITIALIZED]
+            yield line(endpoint, "Initialized", initialized_us, reason=initialized_reason)
         if Phase.SCHEDULED in reached:
             yield line(endpoint, "PodScheduled", reached[Phase.SCHEDULED])
-    yield line("podDelete", _DELETED, ended_us, MICRO_US, reason)
+    yield line("podDelete", _DELETED, ended_us, MICRO_US, end_reason)
+
+
+def _has_run(reached: Mapping[str, int]) -> bool:
+    """Whether a pod that reached these phases has run."""
+    return any(phase in reached for phase in _PHASES_OF_RUNNING)
 
 
 def _line(**entry: object) -> str:
-    kept = {key: entry[key] for key in _KEYS if entry.get(key) or entry.get(key) == {}}
+    """A line with the keys in the sniffer's order, without those whose text is empty."""
+    kept = {key: entry[key] for key in _KEYS if entry.get(key) not in (None, "")}
     return json.dumps(kept, separators=(",", ":"))

@@ -1,9 +1,8 @@
-"""Make records from the API server's audit log: what was asked of pods, and what became of it.
-Pure.
+"""Make records from the API server's audit log: from each entry about a pod that changed it. Pure.
 
-Each entry stands for itself, so files may come in any order and in pieces. A pod's object is in
-entries of level RequestResponse; a change of its status is at least in those of level Request, as a
-patch with the pod's uid.
+An entry is read without the others, so files may come in any order and in pieces. Entries of level
+RequestResponse have the pod's object. A change of the pod's status is in entries of level Request,
+too, as a patch with the pod's uid.
 """
 
 from __future__ import annotations
@@ -34,41 +33,35 @@ from roost_lab.recorder.store.records import (
 )
 
 _LAST_STAGE: Final = "ResponseComplete"
-_READS: Final = ("get", "list", "watch")
-_REFUSED: Final = 300
+_READING_VERBS: Final = ("get", "list", "watch")
+# Subresources of a pod whose changes may be recorded; "": the pod itself.
+_SUBRESOURCES: Final = ("", "status", "resize", "ephemeralcontainers")
+# HTTP statuses from here on mean that the API server didn't do what was asked.
+_LEAST_REFUSED: Final = 300
 _LEVELS: Final = ("None", "Metadata", "Request", "RequestResponse")
 SOURCE: Final = "audit"
 
 
 def audit_records(entry: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
-    """When it was done (µs), and the records, of an entry. Raises Unusable."""
+    """When an entry's request was done (µs since 1970), and its records. Raises Unusable."""
+    at_us = _time_of_change(entry)
     about = _object(entry.get("objectRef"))
     verb = str(entry.get("verb") or "")
     subresource = str(about.get("subresource") or "")
-    if about.get("resource") != "pods" or about.get("apiGroup"):
-        raise Unusable("an audit log entry about something else than pods")
-    if verb in _READS:
-        raise Unusable("an audit log entry that changes nothing")
-    if entry.get("stage") != _LAST_STAGE:
-        raise Unusable("an audit log entry of an earlier stage")
-    if int(_object(entry.get("responseStatus")).get("code") or 0) >= _REFUSED:
-        raise Unusable("an audit log entry of a refused request")
-    at_us = micros(entry.get("stageTimestamp"))
-    if at_us is None or not 0 < at_us <= MAX_US:
-        raise Unusable("an audit log entry without a time")
     request = _object(entry.get("requestObject"))
     response = _object(entry.get("responseObject"))
     pod = _read(response, clocks) if response.get("kind") == "Pod" else None
     uid = _uid_of(about, request, pod)
-    if subresource == "binding" and verb == "create":
+    if verb == "create" and subresource == "binding":
         return at_us, _binding(request, pod, uid, at_us)
-    if subresource == "eviction" and verb == "create":
-        return at_us, [
-            PreemptionRecord(victim_uid=_known(uid), node_name="", at_us=at_us, kind="evicted")
-        ]
+    if verb == "create" and subresource == "eviction":
+        eviction = PreemptionRecord(
+            victim_uid=_known(uid), node_name="", at_us=at_us, kind="evicted"
+        )
+        return at_us, [eviction]
     if verb == "delete" and not subresource:
         return at_us, _deletion(about, request, pod, _known(uid), at_us)
-    if subresource not in ("", "status", "resize", "ephemeralcontainers"):
+    if subresource not in _SUBRESOURCES:
         raise Unusable("an audit log entry that changes nothing")
     if pod is not None:
         return at_us, records_of(pod)
@@ -78,11 +71,30 @@ def audit_records(entry: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]
     raise Unusable(f"an audit log entry without its pod's object (level {level})")
 
 
+def _time_of_change(entry: JSONObject) -> int:
+    """When a pod was changed, in µs since 1970. Raises Unusable for any other entry."""
+    about = _object(entry.get("objectRef"))
+    if about.get("resource") != "pods" or about.get("apiGroup"):
+        raise Unusable("an audit log entry about something else than pods")
+    if str(entry.get("verb") or "") in _READING_VERBS:
+        raise Unusable("an audit log entry that changes nothing")
+    if entry.get("stage") != _LAST_STAGE:
+        raise Unusable("an audit log entry of an earlier stage")
+    status = _object(entry.get("responseStatus"))
+    if int(status.get("code") or 0) >= _LEAST_REFUSED:
+        raise Unusable("an audit log entry of a refused request")
+    at_us = micros(entry.get("stageTimestamp"))
+    if at_us is None or not 0 < at_us <= MAX_US:
+        raise Unusable("an audit log entry without a time")
+    return at_us
+
+
 def _object(value: object) -> JSONObject:
     return value if isinstance(value, dict) else {}
 
 
 def _read(item: JSONObject, clocks: Clocks) -> PodReading | None:
+    """The pod of a response; None where it lacks a uid or a creation."""
     pod = read_pod(item, KEY_SOURCES, {})
     if pod is None or not pod.state.uid or not 0 < pod.created_us <= MAX_US:
         return None
@@ -90,7 +102,10 @@ def _read(item: JSONObject, clocks: Clocks) -> PodReading | None:
 
 
 def _uid_of(about: JSONObject, request: JSONObject, pod: PodReading | None) -> str:
-    """The uid of the pod that an entry is about, wherever it stands; "" when nowhere."""
+    """The uid of the pod that an entry is about; "" where the entry doesn't have it."""
+    if pod is not None:
+        return pod.state.uid
+    # Deletions and evictions have it as a precondition.
     options = _object(request.get("deleteOptions"))
     places = (
         request.get("metadata"),
@@ -98,14 +113,15 @@ def _uid_of(about: JSONObject, request: JSONObject, pod: PodReading | None) -> s
         options.get("preconditions"),
         about,
     )
-    uids = [
-        pod.state.uid if pod is not None else "",
-        *(_object(place).get("uid") for place in places),
-    ]
-    return next((str(uid) for uid in uids if uid), "")
+    for place in places:
+        uid = _object(place).get("uid")
+        if uid:
+            return str(uid)
+    return ""
 
 
 def _known(uid: str) -> str:
+    """The uid. Raises Unusable for ""."""
     if not uid:
         raise Unusable("an audit log entry without its pod's uid")
     return uid
@@ -124,22 +140,26 @@ def _binding(request: JSONObject, pod: PodReading | None, uid: str, at_us: int) 
 def _deletion(
     about: JSONObject, request: JSONObject, pod: PodReading | None, uid: str, at_us: int
 ) -> list[Record]:
-    """A request to go, or the last one: with it the pod is gone."""
-    # A kubelet deletes for good what has ended; a pod without a node goes at once.
-    is_gone = request.get("gracePeriodSeconds") == 0 or (
-        pod is not None and not pod.state.node_name
-    )
+    """The records of a request to delete a pod.
+
+    After most of them the pod still terminates. With the last one, which its kubelet sends, it is
+    gone.
+    """
+    is_last_request = request.get("gracePeriodSeconds") == 0
+    # Without a node, no kubelet has to end it, so it goes at once.
+    has_no_node = pod is not None and not pod.state.node_name
+    is_gone = is_last_request or has_no_node
     records = records_of(pod) if pod is not None else []
     if not is_gone:
         return records or [phase_record(uid, Phase.TERMINATING, Step(at_us, MICRO_US), SOURCE)]
     gone = phase_record(uid, Phase.GONE, Step(at_us, MICRO_US), SOURCE)
     if pod is not None:
         pod_class = class_of(pod.state.labels, pod.state.namespace)
-        end = replace(pod_record(pod, pod_class, at_us, end_reason(pod)), source=PodSource.POD)
-        return [*records, end, gone]
+        ended = pod_record(pod, pod_class, at_us, end_reason(pod))
+        return [*records, replace(ended, source=PodSource.POD), gone]
     namespace = str(about.get("namespace") or "")
     name = str(about.get("name") or "")
-    end = PodRecord(
+    ended = PodRecord(
         uid=uid,
         namespace=namespace,
         name=name,
@@ -149,18 +169,18 @@ def _deletion(
         end_reason="deleted",
         source=PodSource.EVENT,
     )
-    return [end, gone]
+    return [ended, gone]
 
 
 def _status(entry: JSONObject, uid: str, at_us: int, clocks: Clocks) -> list[Record]:
-    """Phases in a kubelet's or scheduler's change of a status, without the pod's object."""
+    """The phases in a change of a pod's status, where the entry lacks the pod's object."""
     about = _object(entry["objectRef"])
-    by = str(_object(entry.get("user")).get("username") or "")
+    user = str(_object(entry.get("user")).get("username") or "")
     name = str(about.get("name") or "")
     namespace = str(about.get("namespace") or "")
-    # The node tells whose clock dated the change. A scheduler's name is no node's, and changes
-    # nothing.
-    node = by.removeprefix("system:node:")
+    # The kubelet's node tells which clock dated the change. A scheduler also changes statuses: its
+    # user's name is no node's, so no clock is found for it.
+    node = user.removeprefix("system:node:")
     item: JSONObject = {
         "metadata": {"uid": uid, "name": name, "namespace": namespace},
         "spec": {"containers": [], "nodeName": node},
@@ -169,8 +189,8 @@ def _status(entry: JSONObject, uid: str, at_us: int, clocks: Clocks) -> list[Rec
     pod = read_pod(item, (), {})
     if pod is None:
         raise Unusable("malformed audit log entries")
-    # The entry doesn't say when the pod was created. The clock is looked up by the time of
-    # creation, so the pod gets the entry's time, and the made-up step goes.
+    # The entry doesn't say when the pod was created, and clocks are looked up by that time. So the
+    # pod gets the entry's time, and the step for its creation is deleted again.
     dated = replace(pod, created_us=at_us)
     steps = steps_of(pod_corrected(dated, clocks))
     del steps[Phase.CREATED, ""]

@@ -76,7 +76,7 @@ class Assembler:
 
     def list_ended(self, kind: str, at: int) -> list[Change]:
         """A list is complete: what is missing from it ended unseen."""
-        shown, gap = self.streams.complete(kind, at)
+        shown, gap = self.streams.end_list(kind, at)
         end: list[Record] = [] if gap is None else [gap]
         changes: list[Change] = []
         observed = Observation(at)
@@ -95,7 +95,7 @@ class Assembler:
                 end.append(NodeRecord(uid=uid, name=node.name, gone_us=at))
                 end += self._images_gone(uid, at)
             self._unseen_nodes.clear()
-        return [*changes, ListEnd(kind=kind, at=at, records=end)]
+        return [*changes, ListEnd(kind=kind, at_us=at, records=end)]
 
     # Pods
 
@@ -105,7 +105,7 @@ class Assembler:
 
     def pod(self, key: str, pod: PodReading | None, observed: Observation) -> list[PodChange]:
         """A pod in its current state."""
-        self.streams.show(PODS, key)
+        self.streams.add_listed(PODS, key)
         if pod is None:
             return []
         uid = pod.state.uid
@@ -114,7 +114,7 @@ class Assembler:
         before = self._pods.get(key)
         if before is not None and before.pod.state.uid != uid:
             # Another pod of the same name: the end of the earlier one wasn't seen.
-            gone = self._pod_gone(key, Observation(observed.at), "unseen")
+            gone = self._pod_gone(key, Observation(observed.at_us), "unseen")
             return [gone, self._pod_changed(key, None, corrected, observed)]
         return [self._pod_changed(key, before, corrected, observed)]
 
@@ -145,13 +145,13 @@ class Assembler:
         last = known.pod
         # The pod was there at least until its deletion was requested. Unknown times are 0 or None.
         there_until_us = max(last.created_us or 0, last.accepted_us or 0, last.deletion_us or 0)
-        late = max(MICRO_US, min(observed.late, observed.at - there_until_us))
-        changes.append(self._pod_gone(key, Observation(observed.at, late), end_reason(last)))
+        late = max(MICRO_US, min(observed.late_us, observed.at_us - there_until_us))
+        changes.append(self._pod_gone(key, Observation(observed.at_us, late), end_reason(last)))
         return changes
 
     def malformed(self, kind: str, key: str, uid: str) -> None:
         """A pod or node that exists but is malformed: its last known state is kept."""
-        self.streams.show(kind, key)
+        self.streams.add_listed(kind, key)
         # In the database it stays until it is missing from a list.
         if kind == PODS:
             self._unseen_pods.pop(uid, None)
@@ -163,7 +163,7 @@ class Assembler:
         pod = known.pod
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
         records: list[Record] = [
-            pod_record(pod, pod_class, deleted_us=observed.at, reason=why),
+            pod_record(pod, pod_class, deleted_us=observed.at_us, reason=why),
             phase_record(pod.state.uid, Phase.GONE, observed.step, "watch"),
         ]
         return PodChange(
@@ -211,12 +211,12 @@ class Assembler:
 
     def node(self, name: str, node: NodeReading | None, observed: Observation) -> list[NodeChange]:
         """A node in its current state."""
-        self.streams.show(NODES, name)
+        self.streams.add_listed(NODES, name)
         if node is None:
             return []
         before = self._nodes.get(name)
         if before is not None and before.state.uid != node.state.uid:
-            gone = self.node_deleted(name, observed.at)
+            gone = self.node_deleted(name, observed.at_us)
             return [*gone, self._node_changed(name, None, node, observed)]
         return [self._node_changed(name, before, node, observed)]
 
@@ -230,13 +230,13 @@ class Assembler:
         is_filled = self._was_filled(node, observed, is_known=old is not None)
         records: list[Record] = []
         if before is None or changes or is_filled or before.ready_us != node.ready_us:
-            records.append(replace(new, images_ready_us=observed.at if is_filled else None))
+            records.append(replace(new, images_ready_us=observed.at_us if is_filled else None))
         records += changes
         if name in self._nodeless:
             records += self._bound_before(node)
-        records += self._image_changes(node, observed.at)
+        records += self._image_changes(node, observed.at_us)
         self._nodes[name] = node
-        return NodeChange(name=name, node=node, at=observed.at, records=records)
+        return NodeChange(name=name, node=node, at_us=observed.at_us, records=records)
 
     def _record_before(
         self, before: NodeReading | None, uid: str, observed: Observation
@@ -274,7 +274,7 @@ class Assembler:
         self._with_images.discard(node.state.uid)
         self.clocks.forget(name)
         records = [node_record(node, gone_us=at), *self._images_gone(node.state.uid, at)]
-        return [NodeChange(name=name, node=None, at=at, records=records)]
+        return [NodeChange(name=name, node=None, at_us=at, records=records)]
 
     def _images_gone(self, node_uid: str, at: int) -> Iterator[Record]:
         for image, first_us in self._images.pop(node_uid, {}).items():

@@ -1,5 +1,6 @@
-"""What is told of the cluster, as changes with the records that they make: the model and the
-metrics read them.
+"""Changes of the cluster, each with the records that it makes.
+
+The assembler makes them of what the streams tell. The scheduler's model and the metrics read them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from roost_lab.recorder.store.records import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What has happened: the records of it."""
+    """Something that happened in the cluster."""
 
     records: list[Record] = field(default_factory=list)
 
@@ -23,12 +24,13 @@ class Change:
 class PodChange(Change):
     """A pod in a new state, or gone."""
 
+    # namespace/name.
     key: str
-    # Its last state, if it is gone; in the API server's time.
+    # Its state; the last one, if it is gone. Times are by the API server's clock.
     pod: PodReading
     # "": none.
     pod_class: str
-    # As exact as it is known.
+    # When it was created, as exactly as that is known.
     created: Step
     observed: Observation
     is_gone: bool = False
@@ -42,16 +44,19 @@ class NodeChange(Change):
     # None: it is gone.
     node: NodeReading | None
     # Microseconds since 1970.
-    at: int
+    at_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListEnd(Change):
-    """All objects of a kind are known; those that went unseen are gone."""
+    """A list of a kind is complete: all its objects are known.
+
+    Those that went while nobody watched are recorded as gone by now.
+    """
 
     kind: str
     # Microseconds since 1970.
-    at: int
+    at_us: int
 
 
 def records_of(changes: Iterable[Change]) -> list[Record]:

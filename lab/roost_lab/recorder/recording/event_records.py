@@ -1,4 +1,7 @@
-"""Make records from an Event: of a scheduler's decisions, a kubelet's pulls, autoscalers. Pure."""
+"""Make records from an Event. Pure.
+
+Schedulers write Events of their decisions, kubelets of their pulls, autoscalers of their nodes.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +34,23 @@ _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
 
 
 def records_of_event(event: EventReading) -> Iterator[Record]:
-    """The records of an Event in its current state: new, or repeated. Nothing for most."""
-    kind = event.about.kind
-    uid = event.about.uid
-    if kind == "Pod" and not uid:
-        # Some controllers leave the uid out: all their pods would become one.
+    """The records of an Event in its current state; of most Events there are none.
+
+    A repeated Event gives its records again, with the new times and counts.
+    """
+    is_about_pod = event.about.kind == "Pod"
+    if is_about_pod and not event.about.uid:
+        # Some controllers leave the uid out. Without it, all their pods would be recorded as one.
         return
-    match event.reason if kind == "Pod" else "":
+    records = list(_records_of_pod_event(event)) if is_about_pod else []
+    if not records and event.controller.startswith(_AUTOSCALERS):
+        records.append(_autoscaler_record(event))
+    yield from records
+
+
+def _records_of_pod_event(event: EventReading) -> Iterator[Record]:
+    uid = event.about.uid
+    match event.reason:
         case "Scheduled":
             yield phase_record(uid, Phase.SCHEDULED, event.when, _SOURCE)
             yield _decision(DecisionKind.BIND, uid, event.note.rpartition(" to ")[2], event)
@@ -54,25 +67,31 @@ def records_of_event(event: EventReading) -> Iterator[Record]:
             yield phase_record(uid, Phase.UNSCHEDULABLE, event.when, _SOURCE)
         case "Pulled":
             yield from _pull_records(event, uid)
-        case "Pulling" if image := image_in_message(event.note):
-            yield phase_record(uid, Phase.PULLING, event.when, _SOURCE, image[:MAX_IMAGE])
+        case "Pulling":
+            image = image_in_message(event.note)
+            if image:
+                yield phase_record(uid, Phase.PULLING, event.when, _SOURCE, image[:MAX_IMAGE])
         case "Preempted":
             yield from _preemption_records(event, uid)
-        case _ if kind == "Pod" and (kept := pod_event(event, uid)) is not None:
-            yield kept
-        case _ if event.controller.startswith(_AUTOSCALERS):
-            yield AutoscalerRecord(
-                event_uid=event.uid,
-                at_us=event.when.at_us,
-                last_us=event.last_us,
-                count=event.count,
-                reason=event.reason,
-                about=_in_one_text(event.about),
-                message=event.note,
-            )
+        case _:
+            kept = pod_event(event, uid)
+            if kept is not None:
+                yield kept
 
 
-def _in_one_text(about: ObjectReference) -> str:
+def _autoscaler_record(event: EventReading) -> AutoscalerRecord:
+    return AutoscalerRecord(
+        event_uid=event.uid,
+        at_us=event.when.at_us,
+        last_us=event.last_us,
+        count=event.count,
+        reason=event.reason,
+        about=_object_path(event.about),
+        message=event.note,
+    )
+
+
+def _object_path(about: ObjectReference) -> str:
     """kind/namespace/name, without the parts that the Event doesn't say."""
     return "/".join(filter(None, (about.kind, about.namespace, about.name)))
 
@@ -97,9 +116,13 @@ def _pull_records(event: EventReading, uid: str) -> Iterator[Record]:
 
 
 def _preemption_records(event: EventReading, uid: str) -> Iterator[Record]:
+    """The pre-emption of a pod, and the decision for it of the pod that takes its place."""
     match = _PREEMPTED_BY.search(event.note)
-    by_uid = event.related.uid or (match["uid"] if match else None)
-    node_name = (match["node"] if match else None) or ""
+    by_uid = event.related.uid or None
+    node_name = ""
+    if match is not None:
+        by_uid = by_uid or match["uid"]
+        node_name = match["node"] or ""
     yield PreemptionRecord(
         victim_uid=uid, by_uid=by_uid, node_name=node_name, at_us=event.when.at_us, kind="preempted"
     )

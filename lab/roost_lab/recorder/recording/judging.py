@@ -1,6 +1,6 @@
-"""Let the model follow the cluster's changes, and add its verdicts to their records.
+"""Let the scheduler's model follow the cluster's changes, and add its verdicts to their records.
 
-When the model fails, its verdict is missing but every record is kept.
+When the model fails, its verdict is missing, but every record is kept.
 """
 
 from __future__ import annotations
@@ -30,33 +30,35 @@ class Judging:
     """Reads each change once, in order. Owned by one thread."""
 
     def __init__(self, model: Model | None, on_failure: Callable[[], None] = lambda: None) -> None:
-        """model: None: bindings are recorded without a verdict."""
+        """Begin with a model that knows no pods and nodes.
+
+        model: None: bindings are recorded without a verdict. on_failure: called when it fails.
+        """
         self._model = model
         self._on_failure = on_failure
-        # Kinds that have been listed.
-        self._complete: set[str] = set()
-        # Pods that no node is found for, by key.
+        # Kinds that have been listed completely.
+        self._listed: set[str] = set()
+        # Pods for which no node is found, by key.
         self._waiting: dict[str, PodReading] = {}
 
     def follow(self, change: Change) -> list[Record]:
-        """The change's records, with what the model says of the pod's binding, or of the nodes as
-        they stand for a pod that fits on none.
+        """Show a change to the model, and return the change's records with what the model adds.
+
+        Of a binding it adds a verdict, and of a pod that fits on no node what each node lacks.
         """
         match change:
             case PodChange():
-                records = [
-                    judged for record in change.records for judged in self._judged(record, change)
-                ]
-                # Only now: the model finds where the pod would have gone had it not been bound.
+                judged = [self._judged(record, change) for record in change.records]
+                # The model must judge first: it finds where the pod would go, were it not bound.
                 self._update_pod(change)
-                return records
+                return list(chain.from_iterable(judged))
             case NodeChange() if self._model is not None:
-                with self._counted():
-                    self._model.node_changed(change.name, change.node, change.at)
+                with self._count_failures():
+                    self._model.node_changed(change.name, change.node, change.at_us)
             case ListEnd(kind=kind) if kind in (PODS, NODES):
-                self._complete.add(kind)
+                self._listed.add(kind)
                 # Pods that were waiting when recording began, or during a gap.
-                waiting = [self._examined(pod, change.at) for pod in self._waiting.values()]
+                waiting = [self._examined(pod, change.at_us) for pod in self._waiting.values()]
                 return [*change.records, *chain.from_iterable(waiting)]
         return change.records
 
@@ -66,13 +68,12 @@ class Judging:
         self._waiting.pop(change.key, None)
         if change.pod.is_unschedulable and not change.is_gone:
             self._waiting[change.key] = change.pod
-        with self._counted():
+        now_us = change.observed.at_us
+        with self._count_failures():
             if change.is_gone:
-                self._model.pod_changed(change.key, None, "", change.observed.at)
+                self._model.pod_changed(change.key, None, "", now_us)
             else:
-                self._model.pod_changed(
-                    change.key, change.pod, change.pod_class, change.observed.at
-                )
+                self._model.pod_changed(change.key, change.pod, change.pod_class, now_us)
 
     def _judged(self, record: Record, change: PodChange) -> list[Record]:
         """A record of a pod, with what the model adds to it."""
@@ -80,38 +81,43 @@ class Judging:
             case DecisionRecord(kind=DecisionKind.BIND):
                 return self._with_verdict(record, change)
             case DecisionRecord(kind=DecisionKind.FAIL) if change.observed.is_watched:
-                return [record, *self._examined(change.pod, change.observed.at)]
+                return [record, *self._examined(change.pod, change.observed.at_us)]
         return [record]
 
     def _with_verdict(self, binding: DecisionRecord, change: PodChange) -> list[Record]:
-        """A binding and the nodes as they stood; where the model can't judge, it says why."""
+        """A binding with the model's verdict, and the nodes as they were then.
+
+        Where the model can't judge, the binding says why, and there are no nodes.
+        """
         if not change.observed.is_watched:
             note = "bound before it was watched"
         elif self._model is None or not self._knows_all:
             note = "bound before all pods and nodes were known"
         else:
-            note = "the model failed, see the recorder's log"
-            with self._counted():
-                judged, candidates = self._model.judge(binding, change.pod, change.observed.at)
+            with self._count_failures():
+                judged, candidates = self._model.judge(binding, change.pod, change.observed.at_us)
                 return [judged] if candidates is None else [judged, candidates]
+            # Only a failure comes here.
+            note = "the model failed, see the recorder's log"
         return [replace(binding, model=Verdict.UNKNOWN, model_note=note)]
 
-    def _examined(self, pod: PodReading, at: int) -> list[Record]:
-        """The nodes as they stand for a pod that fits on none, once all nodes and pods are
+    def _examined(self, pod: PodReading, at_us: int) -> list[Record]:
+        """What each node lacks for a pod that fits on none; [] before all pods and nodes are
         known.
         """
         if self._model is not None and self._knows_all:
-            with self._counted():
-                waiting = self._model.examine(pod, at)
+            with self._count_failures():
+                waiting = self._model.examine(pod, at_us)
                 return [] if waiting is None else [waiting]
         return []
 
     @property
     def _knows_all(self) -> bool:
-        return {PODS, NODES} <= self._complete
+        return {PODS, NODES} <= self._listed
 
     @contextlib.contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _count_failures(self) -> Iterator[None]:
+        """Log and count an exception of the model, and go on behind the block."""
         try:
             yield
         except Exception:  # whatever makes the model fail, the pod's rows must be stored

@@ -125,7 +125,7 @@ class LiveStarts:
             if len(awaited) > MAX_UNKNOWN:
                 del awaited[next(iter(awaited))]
         elif pod.state.node_name and start.bound_us is None and observed.is_exact:
-            start.bound_us = observed.at
+            start.bound_us = observed.at_us
         records: list[Record] = []
         if start.server:
             start.is_seated, records = self._seated.pod_changed(
@@ -147,7 +147,8 @@ class LiveStarts:
             return
         second_us = _started_us(pod)
         if second_us is not None:
-            start.started_us = _within_second(second_us, observed.at if observed.is_exact else None)
+            exact_us = observed.at_us if observed.is_exact else None
+            start.started_us = _within_second(second_us, exact_us)
         is_awaited = bool(start.server) and pod.state.namespace in self._logs
         for span in _phases(pod, start):
             # The hub's log will tell how long the whole start took.
@@ -155,9 +156,9 @@ class LiveStarts:
                 self._observe(start, span)
         self._untold[uid] = len({container.image for container in pod.containers})
         if not is_awaited:
-            self._end(start, observed.at)
+            self._end(start, observed.at_us)
         elif start.answer is not None:
-            self._answered(start, start.answer, observed.at)
+            self._answered(start, start.answer, observed.at_us)
 
     def hub_told(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
         """A hub's verdict on a start, and what it says of those that seating asked for; no records
@@ -219,7 +220,7 @@ class LiveStarts:
     def _pod_gone(self, change: PodChange) -> list[Record]:
         namespace = change.pod.state.namespace
         uid = change.pod.state.uid
-        now_us = change.observed.at
+        now_us = change.observed.at_us
         start = self._starts.get(uid)
         records: list[Record] = []
         if (

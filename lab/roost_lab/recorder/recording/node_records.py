@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Final
 
 from roost_lab.recorder.recording.reading import NodeReading, Step
 from roost_lab.recorder.store.records import (
@@ -14,10 +15,14 @@ from roost_lab.recorder.store.records import (
     Record,
 )
 
+# Characters of a field's name that the schema allows.
+_MAX_FIELD: Final = 320
+
 
 def node_record(node: NodeReading, gone_us: int | None = None) -> NodeRecord:
-    """A node in its current state."""
+    """A node in its current state. gone_us: when it went; None: it is there."""
     state = node.state
+    taints = sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in state.taints)
     return NodeRecord(
         uid=state.uid,
         name=state.name,
@@ -27,9 +32,7 @@ def node_record(node: NodeReading, gone_us: int | None = None) -> NodeRecord:
         allocatable=json.dumps(dict(state.allocatable), sort_keys=True),
         capacity=node.capacity,
         labels=json.dumps(dict(state.labels), sort_keys=True),
-        taints=", ".join(
-            sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in state.taints)
-        ),
+        taints=", ".join(taints),
         is_ready=state.ready,
         is_unschedulable=state.unschedulable,
     )
@@ -38,14 +41,17 @@ def node_record(node: NodeReading, gone_us: int | None = None) -> NodeRecord:
 def node_changes(
     old: NodeRecord, new: NodeRecord, node: NodeReading, when: Step
 ) -> Iterator[Record]:
-    """A record for each field in which a node differs from what is stored; an unknown field is not
-    a change.
+    """A record for each field in which a node's new state differs from the old one.
+
+    A field that wasn't known before (None) makes no record. node: the reading that `new` was made
+    of.
     """
+    # Field, old value, new value.
     changes: list[tuple[str, str, str]] = []
 
-    def compare(name: str, before: object, after: object) -> None:
+    def compare(field: str, before: object, after: object) -> None:
         if before is not None and before != after:
-            changes.append((name, str(before), str(after)))
+            changes.append((field, str(before), str(after)))
 
     compare("ready", old.is_ready, new.is_ready)
     compare("unschedulable", old.is_unschedulable, new.is_unschedulable)
@@ -57,11 +63,11 @@ def node_changes(
         new_labels = node.state.labels
         for label in sorted(old_labels.keys() | new_labels.keys()):
             compare(f"label:{label}", old_labels.get(label, ""), new_labels.get(label, ""))
-    for name, before, after in changes:
+    for field, before, after in changes:
         yield NodeChangeRecord(
             node_uid=node.state.uid,
             resource_version=node.resource_version,
-            field=name[:320],
+            field=field[:_MAX_FIELD],
             **when._asdict(),
             old=before,
             new=after,

@@ -1,5 +1,6 @@
-"""Which Events of a bound pod are kept, and what each is about: its volumes, its sandbox, a
-container, an image, a probe. Pure.
+"""Choose the Events of a bound pod that are recorded, and read what each is about. Pure.
+
+It may be about the pod's volumes, its sandbox, a container, an image or a probe.
 
 Source: kubernetes/pkg/kubelet/events/event.go and pkg/controller/volume/events/event.go, from 1.34
 to 1.37.
@@ -36,7 +37,8 @@ class WaitKind(StrEnum):
     PROBE = "probe"
 
 
-# By the Event's reason; `Failed` and `BackOff` are about an image or a container.
+# An Event's reason -> what it is about. `Failed` and `BackOff` may be about an image, too: the
+# message tells (`kind_of`).
 KIND_OF_REASON: Final[Mapping[str, WaitKind]] = {
     "FailedAttachVolume": WaitKind.VOLUME,
     "FailedMount": WaitKind.VOLUME,
@@ -53,24 +55,30 @@ KIND_OF_REASON: Final[Mapping[str, WaitKind]] = {
 
 
 def container_of(field_path: str) -> tuple[str, bool]:
-    """The container that an Event is about, and whether it is an init container; "" for none."""
-    found = _CONTAINER.fullmatch(field_path)
-    return (found[2], found[1] == "initContainers") if found is not None else ("", False)
+    """The container that an Event is about, "" for none, and whether it is an init container.
+
+    field_path: of the object that the Event is about, such as `spec.containers{notebook}`.
+    """
+    match = _CONTAINER.fullmatch(field_path)
+    if match is None:
+        return "", False
+    return match[2], match[1] == "initContainers"
 
 
 def kind_of(reason: str, message: str) -> WaitKind:
-    """What an Event of one of the reasons is about."""
+    """What an Event is about. reason: a key of KIND_OF_REASON."""
     kind = KIND_OF_REASON[reason]
-    is_about_image = kind is WaitKind.CONTAINER and image_in_message(message)
-    return WaitKind.IMAGE if is_about_image else kind
+    if kind is WaitKind.CONTAINER and image_in_message(message):
+        return WaitKind.IMAGE
+    return kind
 
 
 def pod_event(event: EventReading, pod_uid: str) -> PodEventRecord | None:
-    """The record of an Event of a bound pod; None where another one says more."""
+    """The record of an Event of a bound pod; None if the Event isn't recorded."""
     if event.reason not in KIND_OF_REASON:
         return None
     if event.note.startswith("Error: ") and "ImagePull" in event.note:
-        # Beside the one that names the image, and says why.
+        # Another Event of the same failure names the image, and says why.
         return None
     return PodEventRecord(
         pod_uid=pod_uid,
@@ -85,10 +93,11 @@ def pod_event(event: EventReading, pod_uid: str) -> PodEventRecord | None:
 
 
 def _subject(event: EventReading) -> str:
+    """The name of the volume, image or container; "" if the Event is about the whole pod."""
     match kind_of(event.reason, event.note):
         case WaitKind.VOLUME:
-            found = _VOLUME.search(event.note) or _UNMOUNTED.search(event.note)
-            return found[1] if found is not None else ""
+            volumes = _VOLUME.search(event.note) or _UNMOUNTED.search(event.note)
+            return volumes[1] if volumes is not None else ""
         case WaitKind.IMAGE:
             return image_in_message(event.note)
         case WaitKind.CONTAINER | WaitKind.PROBE:

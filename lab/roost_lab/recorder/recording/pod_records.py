@@ -60,7 +60,7 @@ def known_pod(before: KnownPod | None, pod: PodReading, observed: Observation) -
     steps = steps_of(pod)
     if before is not None:
         steps[_CREATED] = before.created
-    elif observed.is_exact and 0 <= observed.at - pod.created_us < SECOND_US:
+    elif observed.is_exact and 0 <= observed.at_us - pod.created_us < SECOND_US:
         # The object has a whole second; it was there no later than the watch told of it.
         steps[_CREATED] = observed.step
     return KnownPod(pod, steps)
@@ -127,10 +127,10 @@ def _decisions(
             Step(scheduled.reached_us or pod.created_us, SECOND_US),
             source="watch",
             scheduler=state.scheduler_name,
-            last_us=scheduled.since_us or observed.at,
+            last_us=scheduled.since_us or observed.at_us,
         )
     elif pod.is_unschedulable and message_before != scheduled.message:
-        when = Step(scheduled.since_us or observed.at, SECOND_US)
+        when = Step(scheduled.since_us or observed.at_us, SECOND_US)
         yield failed_attempt(
             state.uid, state.scheduler_name, scheduled.message, when, source="watch"
         )

@@ -256,7 +256,7 @@ class Recording:
         if notice.change in _MOVING and notice.version != self._versions.get(notice.kind):
             self._versions[notice.kind] = notice.version
             self._positions[notice.kind] = (notice.version, now_us)
-            self._assembler.streams.heard(notice.kind, now_us)
+            self._assembler.streams.mark_current(notice.kind, now_us)
         if self._waits_since is None and (self._rows or self._positions):
             self._waits_since = notice.at
 
@@ -321,9 +321,9 @@ class Recording:
             item = None
         match notice.change:
             case WatchEventType.LISTING:
-                assembler.streams.listing(kind)
+                assembler.streams.begin_list(kind)
             case WatchEventType.LOST:
-                assembler.streams.lost(kind, str(item))
+                assembler.streams.mark_lost(kind, str(item))
             case WatchEventType.SYNCED:
                 return assembler.list_ended(kind, now_us)
             case WatchEventType.DELETED if kind == PODS:

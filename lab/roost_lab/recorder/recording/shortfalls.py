@@ -1,7 +1,6 @@
-"""What a node lacks for a pod that fits on none: everything at once, where kube-scheduler names the
-first fault. Pure.
+"""Find everything that a node lacks for a pod that fits on none. Pure.
 
-Each is a JSON object with a `kind`:
+kube-scheduler names only the first fault of each node. A shortfall is a JSON object with a `kind`:
 
     cordon                                the node is cordoned
     taint   taint                         a taint that the pod doesn't tolerate, `key=value:effect`
@@ -33,24 +32,28 @@ GATE: Final = "gate"
 LABEL: Final = "label"
 ROOM: Final = "room"
 OTHER: Final = "other"
-_TOLD: Final = frozenset((*UNSCHEDULABLE.reasons, *OTHER_NODES.reasons, "Too many pods"))
-# Before 1.34 the taint follows.
-_TOLD_WITH_A_NAME: Final = ("Insufficient ", "node(s) had untolerated taint")
+# kube-scheduler's reasons that are the shortfalls of the other kinds. `Other` has the rest.
+_OF_OTHER_KINDS: Final = frozenset((*UNSCHEDULABLE.reasons, *OTHER_NODES.reasons, "Too many pods"))
+# Such reasons with a name at their end: the resource, and before Kubernetes 1.34 the taint.
+_BEGINNINGS_OF_OTHER_KINDS: Final = ("Insufficient ", "node(s) had untolerated taint")
 
 
 def shortfalls(
     pod: Pod, row: NodeRow, rejection: Rejection | None, claimable: frozenset[str] = frozenset()
 ) -> list[JSONObject]:
-    """Everything that the node lacks for the pod; empty when the model finds that it fits."""
+    """Everything that the node lacks for the pod.
+
+    rejection: the model's; None: the pod fits, and there are no shortfalls. claimable: resources
+    that devices of a ResourceClaim may give, so a node without any of them lacks nothing.
+    """
     if rejection is None:
         return []
-    lacks = [*_of_node(pod, row), *_of_labels(pod, row), *_of_room(pod, row, claimable)]
-    others = (
-        reason
-        for reason in rejection.reasons
-        if reason not in _TOLD and not reason.startswith(_TOLD_WITH_A_NAME)
-    )
-    return [*lacks, *({"kind": OTHER, "why": reason} for reason in others)]
+    found = [*_of_node(pod, row), *_of_labels(pod, row), *_of_room(pod, row, claimable)]
+    for reason in rejection.reasons:
+        if reason in _OF_OTHER_KINDS or reason.startswith(_BEGINNINGS_OF_OTHER_KINDS):
+            continue
+        found.append({"kind": OTHER, "why": reason})
+    return found
 
 
 def _of_node(pod: Pod, row: NodeRow) -> Iterator[JSONObject]:
@@ -58,11 +61,12 @@ def _of_node(pod: Pod, row: NodeRow) -> Iterator[JSONObject]:
     if row.node.unschedulable and not selectors.tolerates_cordon(tolerations):
         yield {"kind": CORDON}
     for taint in row.node.taints:
-        if (
-            taint.effect != selectors.PREFER_NO_SCHEDULE
-            and taint.key != selectors.UNSCHEDULABLE_TAINT
-            and not selectors.tolerates(tolerations, taint)
-        ):
+        if taint.effect == selectors.PREFER_NO_SCHEDULE:
+            continue
+        if taint.key == selectors.UNSCHEDULABLE_TAINT:
+            # The cordon, which has its own kind.
+            continue
+        if not selectors.tolerates(tolerations, taint):
             yield {"kind": TAINT, "taint": f"{taint.key}={taint.value}:{taint.effect}"}
 
 
@@ -76,12 +80,13 @@ def _of_labels(pod: Pod, row: NodeRow) -> Iterator[JSONObject]:
         return
     if any(selectors.node_term_matches(term, row.name, row.labels) for term in terms):
         return
-    # One of the terms would be enough: the one that is nearest to it.
-    unmet = [list(_unmet(term, row)) for term in terms]
-    yield from min(unmet, key=len, default=[{"kind": LABEL, "needs": "a node that no term admits"}])
+    # A node needs to match one of the terms only. The term with the fewest shortfalls is shown.
+    by_term = [list(_of_term(term, row)) for term in terms]
+    none_admits: list[JSONObject] = [{"kind": LABEL, "needs": "a node that no term admits"}]
+    yield from min(by_term, key=len, default=none_admits)
 
 
-def _unmet(term: selectors.NodeTerm, row: NodeRow) -> Iterator[JSONObject]:
+def _of_term(term: selectors.NodeTerm, row: NodeRow) -> Iterator[JSONObject]:
     for requirement in term.expressions:
         key, operator, values = requirement
         if selectors.requirement_matches(key, operator, values, row.labels):
@@ -115,5 +120,6 @@ def _of_room(pod: Pod, row: NodeRow, claimable: frozenset[str]) -> Iterator[JSON
     for name, asks in pod.spec.requests:
         has = row.allocatable.get(name, 0)
         free = has - row.requested.get(name, 0)
-        if asks > 0 and asks > free and (has or name not in claimable):
+        is_claimed = not has and name in claimable
+        if asks > 0 and asks > free and not is_claimed:
             yield {"kind": ROOM, "resource": name, "asks": asks, "free": free, "has": has}

@@ -1,13 +1,14 @@
-"""Make the views for people who query the database themselves: `sql/` has a file for each view and
-database.
+"""Make the views for people who query the database themselves.
 
-The two files of a view have the same columns, in the same order, and give the same rows. Times are
-`timestamptz` in PostgreSQL, and ISO 8601 text in UTC with microseconds in SQLite
-(`2026-11-02T08:00:00.000000Z`, which sorts by time). Durations are in seconds. NULL: not known, or
-not yet. PostgreSQL's file explains each column, in the database too.
+`sql/` has two files for each view: one for PostgreSQL, one for SQLite. Both have the same columns
+in the same order, and give the same rows.
 
-Add columns at the end: PostgreSQL can then replace a view, and keeps who may read it. The views are
-made anew after each migration, so a change of them needs a migration, if an empty one.
+Times are `timestamptz` in PostgreSQL. In SQLite they are ISO 8601 texts in UTC with microseconds,
+which sort by time: `2026-11-02T08:00:00.000000Z`. Durations are in seconds. NULL means not known,
+or not yet. PostgreSQL's file explains each column, and puts that into the database.
+
+To change a view, add columns at its end: PostgreSQL can then replace it, and keeps who may read it.
+Add a migration too, an empty one if need be: the views are made anew after each migration.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ SQL: Final = Path(__file__).parent / "sql"
 
 
 def make_views(connection: sa.Connection) -> None:
-    """Make all views anew, with their comments where the database has them."""
+    """Make all views anew, with comments on their columns in PostgreSQL."""
     for view in VIEWS:
         text = (SQL / f"{view}.{connection.dialect.name}.sql").read_text(encoding="utf-8")
         for statement in text.split(";\n")[:-1]:
-            # As it stands: a `%` marks no parameter.
+            # Without parameters: a `%` in the SQL is only a `%`.
             connection.exec_driver_sql(statement, execution_options={"no_parameters": True})

@@ -97,7 +97,7 @@ class Recorder:
 
     def listed(self, *pods: PodReading) -> "Recorder":
         streams = self.assembler.streams
-        streams.listing(PODS)
+        streams.begin_list(PODS)
         for one in pods:
             seen = streams.observe(PODS, BEGIN * SECOND, is_listed=True)
             self.follow(self.assembler.pod(one.state.key, one, seen))

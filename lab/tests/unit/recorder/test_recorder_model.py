@@ -138,7 +138,7 @@ def test_a_binding_is_stored_with_its_verdict_and_the_nodes_as_they_stood() -> N
     judging = Judging(Watched().model)
     changes: list[Change] = []
     for kind in (PODS, NODES):
-        assembler.streams.listing(kind)
+        assembler.streams.begin_list(kind)
         changes += assembler.list_ended(kind, 1)
     for name in ("a", "b"):
         changes += assembler.node(name, node_reading(node_object(name)), Observation(BEGIN))

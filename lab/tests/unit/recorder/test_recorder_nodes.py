@@ -84,15 +84,15 @@ class Recorder:
         if "again" in flags or thing.kind == "gone":
             self.begin()
         if "lost" in flags:
-            self.assembler.streams.lost(NODES, "forgotten")
-        self.assembler.streams.listing(NODES)
+            self.assembler.streams.mark_lost(NODES, "forgotten")
+        self.assembler.streams.begin_list(NODES)
         if thing.kind == "lists":
             seen = self.assembler.streams.observe(NODES, at_us, is_listed=True)
             changes = self.assembler.node("n", read_node(self._node(**how)), seen)
             self.store.write(records_of(changes), {})
         ended = self.assembler.list_ended(NODES, at_us)
         self.store.write(records_of(ended), {NODES: ("1", at_us)})
-        self.assembler.streams.heard(NODES, at_us)
+        self.assembler.streams.mark_current(NODES, at_us)
 
     def _node(self, labels: str = "", cpu: int = 4, room: int = 8, **how: Any) -> JSONObject:
         said = dict(word.split("=") for word in labels.split() if "=" in word)

@@ -171,7 +171,7 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
     image = f"registry.example/{'/'.join(['p' * 100] * 20)}:{'t' * 128}@sha256:{'a' * 64}"
     assembler = Assembler(lambda _labels, _namespace: word, StoredState())
     for kind in (NODES, PODS):
-        assembler.streams.listing(kind)
+        assembler.streams.begin_list(kind)
         assembler.list_ended(kind, 1)
 
     def node(version: int, value: str) -> JSONObject:

@@ -294,7 +294,7 @@ def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
         assembler = Assembler(lambda _labels, _namespace: "", StoredState())
         judging = Judging(model)
         for kind in synced:
-            assembler.streams.listing(kind)
+            assembler.streams.begin_list(kind)
             for change in assembler.list_ended(kind, 1):
                 judging.follow(change)
         bound = read_pod(pod_object("p", 1, on="n"), (), {})

@@ -90,7 +90,7 @@ def seen(
             tell(assembler.pod(key, read_pod(item, (), {}), seen))
 
     for kind in (NODES, PODS):
-        assembler.streams.listing(kind)
+        assembler.streams.begin_list(kind)
         for item in nodes if kind == NODES else []:
             listed = assembler.streams.observe(NODES, BEGIN, is_listed=True)
             tell(assembler.node(item["metadata"]["name"], read_node(item), listed))

@@ -1,5 +1,6 @@
-"""Events of pods after their binding, and when init containers began and ended; of pods that are
-there, none.
+"""A table for the Events of bound pods, and phases for the begin and end of init containers.
+
+Of pods that are in the database already, neither is known.
 """
 
 import sqlalchemy as sa
