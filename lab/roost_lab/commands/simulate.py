@@ -36,8 +36,8 @@ from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.run import (
+    JobRunner,
     LocalProcesses,
-    Spread,
     SweepError,
     make_jobs,
     run_sweep,
@@ -100,9 +100,9 @@ def _simulate(
     left = (TextColumn("left"), TimeRemainingColumn())
     bar = Progress(*columns, *left, console=talk, transient=True, disable=not talk.is_terminal)
     task = bar.add_task("", total=len({job.key for job in jobs}) + len(files))
-    spread: Spread = DaskCluster(dask) if dask else LocalProcesses(workers or usual_workers())
+    run_jobs: JobRunner = DaskCluster(dask) if dask else LocalProcesses(workers or usual_workers())
     with bar:
-        results = run_sweep(jobs, spread, report=lambda _end: bar.advance(task))
+        results = run_sweep(jobs, run_jobs, report=lambda _end: bar.advance(task))
         # `make_jobs` begins with the first world and seed, a job for each policy. These jobs are
         # recorded where this runs, also when the others are far away.
         first_jobs = jobs[: len(files)]

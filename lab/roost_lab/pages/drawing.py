@@ -113,19 +113,14 @@ def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
     # What the zone's clocks show, in µs as if it were UTC.
     first_clock_us = from_us + offset_us(from_us, zone)
     last_clock_us = to_us + offset_us(to_us, zone)
-    # The shortest distance that gives few enough ticks; else the longest of all.
-    for seconds in _TICK_SECONDS:
-        step_us = seconds * US
-        first_round_us = -(-first_clock_us // step_us) * step_us
-        clocks_us = range(first_round_us, last_clock_us + 1, step_us)
-        if len(clocks_us) <= MAX_TICKS:
-            break
+    clocks_us = _round_times(first_clock_us, last_clock_us)
+    are_whole_days = clocks_us.step >= DAY_SECONDS * US
     texts = []
     day_before = ""
     for clock_us in clocks_us:
         date = as_date(clock_us)
         day = f"{date.day} {date:%b}"
-        if seconds >= DAY_SECONDS:
+        if are_whole_days:
             texts.append(day)
         elif day != day_before:
             texts.append(f"{date:%H:%M}\n{day}")
@@ -134,6 +129,20 @@ def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
         day_before = day
     times = [time_text(_utc_of_clock(clock_us, zone)) for clock_us in clocks_us]
     return {"tickvals": times, "ticktext": texts}
+
+
+def _round_times(first_us: int, last_us: int) -> range:
+    """At most MAX_TICKS round times from the first to the last, as close together as can be.
+
+    Over more than twenty years there are more, since no distance in _TICK_SECONDS is long enough.
+    """
+    for seconds in _TICK_SECONDS:
+        step_us = seconds * US
+        first_round_us = -(-first_us // step_us) * step_us
+        times = range(first_round_us, last_us + 1, step_us)
+        if len(times) <= MAX_TICKS:
+            break
+    return times
 
 
 def _utc_of_clock(clock_us: int, zone: tzinfo) -> int:

@@ -23,13 +23,13 @@ TITLE: Final = "How pods started, and where they went"
 MAX_NAMED_HUBS: Final = 3
 
 
-def make_page(report: Report, about: str) -> str:
-    """The HTML page. about: the footer, which names the database and Roost's version."""
+def make_page(report: Report, footer: str) -> str:
+    """The HTML page. footer: a text that names the database and Roost's version."""
     return render(
         title=title(report),
         sentence=sentence(report),
         about=_about(report),
-        footer=about,
+        footer=footer,
         notices=notices(report),
         tiles=[] if report.is_empty else tiles(report),
         parts=[] if report.is_empty else parts(report),

@@ -1,8 +1,8 @@
-"""Draw random numbers that belong to what they are for, not to the order of draws.
+"""Draw random numbers that depend on what they are for, not on the order of the draws.
 
-Two replays of one trace under different policies then share every session's length, every image's
-size and every boot time of the n-th node, so that a difference between them is the policy's. A draw
-is a hash of (seed, what for, whose).
+A draw is a hash of the seed, of its purpose, and of its owner: whose number it is. So two replays
+of one trace under different policies have the same length of each session, the same size of each
+image and the same boot time of the n-th node. A difference between them is then the policies'.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class Chance:
         self._key = seed.to_bytes(16, "little", signed=True)
 
     def uniform(self, purpose: str, whose: object) -> float:
-        """A number in (0, 1), the same for equal seed, purpose and owner."""
+        """A number between 0 and 1, both excluded: the same for equal seed, purpose and owner.
+
+        whose: the owner; its text counts.
+        """
         digest = blake2b(f"{purpose}\0{whose}".encode(), digest_size=8, key=self._key).digest()
         return (int.from_bytes(digest, "little") + 0.5) / _SPAN
 
@@ -37,8 +40,9 @@ class Chance:
         return min(number - 1, int(self.uniform(purpose, whose) * number))
 
     def uniforms(self, purpose: str) -> Iterator[float]:
-        """Endless numbers in (0, 1), for what has no owner: the order of draws is part of their
-        meaning.
+        """Endless numbers between 0 and 1, both excluded, for draws without an owner.
+
+        They depend on the order of the draws: the n-th number is always the same.
         """
         for block in count():
             digest = blake2b(f"{purpose}\0{block}".encode(), digest_size=64, key=self._key).digest()
@@ -46,5 +50,5 @@ class Chance:
                 yield (number + 0.5) / _SPAN
 
     def log_normal(self, purpose: str, whose: object, median: float, sigma: float) -> float:
-        """A log-normal draw."""
+        """A log-normal number. sigma: the standard deviation of its natural logarithm."""
         return median * exp(sigma * _NORMAL.inv_cdf(self.uniform(purpose, whose)))

@@ -1,5 +1,6 @@
-"""Count what was read of a trace and what was skipped and why; the error for a trace that can't be
-used.
+"""Count which lines of a trace were read, and which were skipped and why.
+
+TraceError is for a trace that can't be used at all.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-# Different reasons and notes that are kept; further ones are counted under OTHERS, so that no input
-# fills memory.
+# Most different reasons, and most different notes, that are kept. More of them are counted together
+# as OTHERS, so that no input fills memory.
 MOST_REASONS: Final = 100
 OTHERS: Final = "further reasons"
+# Characters of a value that an error shows.
 _LONGEST_FOUND: Final = 60
 ACCEPTED: Final = (
     "JSON lines of binderhub.jupyter.org/launch 1 to 6 or roost.hub.jupyter.org/launch 3, plain or"
@@ -21,8 +23,9 @@ ACCEPTED: Final = (
 
 
 class TraceError(Exception):
-    """A trace can't be used. The text is one line for an operator: file, line, found, accepted,
-    fix.
+    """A trace can't be used.
+
+    The text is one line for an operator: file, line, what was found, what is accepted, the fix.
 
     line: 1 is the first; 0: the file as a whole.
     """
@@ -34,13 +37,13 @@ class TraceError(Exception):
         self.line = line
         self.found = found
         self.fix = fix
-        place = f"{file}:{line}" if line else file
-        text = f"{place}: found {found}, accepted are {accepted}."
-        super().__init__(" ".join(f"{text} {fix}".split()))
+        text = f"{_place(file, line)}: found {found}, accepted are {accepted}. {fix}"
+        # On one line, whatever line ends and spaces its parts have.
+        super().__init__(" ".join(text.split()))
 
 
 class Tally(NamedTuple):
-    """How often a reason or a note was counted, and where first."""
+    """How many lines had a reason or a note, and where the first of them is."""
 
     number: int
     file: str
@@ -49,22 +52,25 @@ class Tally(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The first one's file:line."""
-        return f"{self.file}:{self.line}" if self.line else self.file
+        """Where the first line is: file:line."""
+        return _place(self.file, self.line)
 
 
 @dataclass(slots=True)
 class InputCounts:
-    """Filled in while a trace is read; at its end `lines == used + sum of skipped`."""
+    """Counts of lines, which are filled in while a trace is read.
+
+    At its end `lines` is `used` plus the skipped lines.
+    """
 
     lines: int = 0
-    # Lines that attempts came from, one each.
+    # Lines that an attempt was made of.
     used: int = 0
-    # Schema and version -> lines of it.
+    # Schema and version -> lines of that format.
     formats: dict[str, int] = field(default_factory=dict)
     # Reason -> lines that were skipped for it.
     skipped: dict[str, Tally] = field(default_factory=dict)
-    # What was noted about lines that were used, or about a file.
+    # Note -> lines that were used although it is true of them, or a file.
     notes: dict[str, Tally] = field(default_factory=dict)
 
     @property
@@ -73,26 +79,31 @@ class InputCounts:
         return sum(tally.number for tally in self.skipped.values())
 
     def skip(self, reason: str, file: str, line: int, number: int = 1) -> None:
-        """Count lines as skipped."""
+        """Count lines as skipped. line: where the first of them is, as of Tally."""
         _count(self.skipped, reason, file, line, number)
 
     def note(self, text: str, file: str, line: int, number: int = 1) -> None:
-        """Count lines that were used although something about them is unusual."""
+        """Count lines that were used although they are unusual. line: as of `skip`."""
         _count(self.notes, text, file, line, number)
 
     def sentences(self) -> Iterator[str]:
-        """The report: one line in all, and one for each reason and note, the commonest first."""
+        """The counts for people: a sentence, then one for each reason and note, commonest first."""
         yield f"{self.lines} lines read, {self.used} used, {self.skipped_lines} skipped"
         for kind, tallies in (("skipped", self.skipped), ("noted", self.notes)):
-            for text, tally in sorted(tallies.items(), key=lambda item: (-item[1].number, item[0])):
+            by_number = sorted(tallies.items(), key=lambda item: (-item[1].number, item[0]))
+            for text, tally in by_number:
                 yield f"{tally.place}: {kind} {tally.number}: {text}"
+
+
+def _place(file: str, line: int) -> str:
+    return f"{file}:{line}" if line else file
 
 
 def _count(tallies: dict[str, Tally], text: str, file: str, line: int, number: int) -> None:
     if text not in tallies and len(tallies) >= MOST_REASONS:
         text = OTHERS
-    before = tallies.get(text, Tally(0, file, line))
-    tallies[text] = before._replace(number=before.number + number)
+    tally = tallies.get(text, Tally(0, file, line))
+    tallies[text] = tally._replace(number=tally.number + number)
 
 
 def show(value: object) -> str:

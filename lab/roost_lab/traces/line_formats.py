@@ -1,8 +1,7 @@
-"""Read one line of a trace: its `schema` and `version` say which format it has, and that format's
-module reads it.
+"""Read a line of a trace by the module of its format, which `schema` and `version` name.
 
-A new format is a module with SCHEMA, VERSIONS and `read_entry`, as binderhub_launches.py and
-recorder.py, and its line in FORMATS.
+To add a format, write a module with SCHEMA, VERSIONS and `read_entry`, such as
+binderhub_launches.py, and add it to FORMATS.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from roost_lab.traces.counts import InputCounts, show
 from roost_lab.traces.files import UNREADABLE
 from roost_lab.traces.launch_line import LaunchDetails, LaunchLine, UnusableLine, read_stamp
 
-# Schema -> the versions that are known, and what reads an entry of one; it raises UnusableLine.
+# Schema -> its known versions, and the function that reads an entry of them. The function raises
+# UnusableLine.
 FORMATS: Final[Mapping[object, tuple[range, Callable[[Mapping[str, Any]], LaunchDetails]]]] = {
     binderhub_launches.SCHEMA: (binderhub_launches.VERSIONS, binderhub_launches.read_entry),
     recorder.SCHEMA: (recorder.VERSIONS, recorder.read_entry),
@@ -30,13 +30,13 @@ class LineReader:
     def __init__(self, file: str, counts: InputCounts) -> None:
         self._file = file
         self._counts = counts
-        # The text of the last line's time: many lines have the same.
-        self._text: object = None
+        # The time of the last line, as text and as read: many lines have the same.
+        self._stamp_text: object = None
         self._stamp = 0.0
         self._resolution = 0
 
     def read(self, text: bytes, number: int) -> LaunchLine:
-        """A launch. Raises UnusableLine."""
+        """The launch of a line. number: of the line, from 1. Raises UnusableLine."""
         entry = _parse(text)
         schema = entry.get("schema")
         if schema is None:
@@ -44,11 +44,11 @@ class LineReader:
         if type(schema) is not str or schema not in FORMATS:
             raise UnusableLine(f"schema {show(schema)} is unknown")
         launch = self._launch(schema, entry)
-        moment = entry.get("timestamp")
-        # What is no text is read each time: then `read_stamp` says that it is no time.
-        if moment != self._text or type(moment) is not str:
-            self._stamp, self._resolution = read_stamp(moment)
-            self._text = moment
+        stamp_text = entry.get("timestamp")
+        # A value that is no text always goes to `read_stamp`, which refuses it.
+        if stamp_text != self._stamp_text or type(stamp_text) is not str:
+            self._stamp, self._resolution = read_stamp(stamp_text)
+            self._stamp_text = stamp_text
         for note in launch.notes:
             self._counts.note(note, self._file, number)
         return LaunchLine(self._stamp, number, self._resolution, launch)
@@ -65,12 +65,13 @@ class LineReader:
 
 
 def _parse(text: bytes) -> dict[str, Any]:
+    """The JSON object of a line. Raises UnusableLine."""
     try:
         entry = orjson.loads(text)
     except orjson.JSONDecodeError:
-        raise UnusableLine(
-            UNREADABLE.get(text) or ("not valid JSON" if text.strip() else "empty")
-        ) from None
+        reason = "not valid JSON" if text.strip() else "empty"
+        # A line that couldn't be read stands for its reason: see files.py.
+        raise UnusableLine(UNREADABLE.get(text, reason)) from None
     if type(entry) is not dict:
         raise UnusableLine("not a JSON object")
     return entry

@@ -1,7 +1,7 @@
 """What all parts of a replay share: its time, and the cluster as the API server has it.
 
-`World` adds what happens to pods and nodes. A part gets the cluster, and besides only what it asks
-the world to do.
+`World` is a cluster to which things happen: pods come and go, nodes join and leave. A part, such as
+the kubelets, gets the cluster, and a protocol with the few things that it asks the world to do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Cluster:
         journal: Journal,
         namespaces: Mapping[str, Mapping[str, str]],
     ) -> None:
-        """measures: what is counted. journal: is told what happens. namespaces: their labels."""
+        """Begin an empty cluster at the time 0.
+
+        measures: counts what happens. journal: is told what happens. namespaces: name -> labels.
+        """
         self.assumed = assumptions
         self.measures = measures
         self.journal = journal
@@ -44,24 +47,28 @@ class Cluster:
         self.nodes: dict[str, SimNode] = {}
         # Every pod as the API server has it, by `namespace/name`.
         self.pods: dict[str, Pod] = {}
-        # Those of users, builds and placeholders.
+        # Pods of users, builds and placeholders, with what the replay knows of them besides.
         self.sim_pods: dict[str, SimPod] = {}
-        # What sets learned before the replay, by name.
+        # Name of a placeholder set -> the history that it learned before the replay.
         self.histories: Mapping[str, str] = {}
-        self._heap: list[tuple[float, int, Callable[[Any], None], Any]] = []
-        self._events = 0
+        # A heap of what is scheduled: moment, number in the order of scheduling, call, argument.
+        self._scheduled: list[tuple[float, int, Callable[[Any], None], Any]] = []
+        self._number = 0
 
     def at(self, moment: float, call: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Schedule `call(argument)`, not before now."""
-        self._events += 1
-        heappush(self._heap, (max(moment, self.now), self._events, call, argument))
+        """Schedule `call(argument)` at a moment, or now if the moment is past."""
+        self._number += 1
+        heappush(self._scheduled, (max(moment, self.now), self._number, call, argument))
 
-    def happens_until(self, moment: float) -> bool:
-        """Whether something is scheduled up to a moment."""
-        return bool(self._heap) and self._heap[0][0] <= moment
+    def is_scheduled_until(self, moment: float) -> bool:
+        """Whether something is scheduled at a moment or before."""
+        return bool(self._scheduled) and self._scheduled[0][0] <= moment
 
-    def make_next(self) -> None:
-        """Go to the time of what is scheduled next, and make it happen."""
-        moment, _, call, argument = heappop(self._heap)
+    def run_next(self) -> None:
+        """Go to the time of the call that is scheduled next, and make it.
+
+        Raises IndexError where none is scheduled.
+        """
+        moment, _, call, argument = heappop(self._scheduled)
         self.now = moment
         call(argument)

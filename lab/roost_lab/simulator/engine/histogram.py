@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from math import inf, log
 from typing import Final
 
-# Shorter durations share one bin.
+# Durations up to this one share bin 0.
 LEAST_SECONDS: Final = 0.01
-# A bin's end divided by its beginning; quantiles are at most half of that off.
+# The end of a bin divided by its beginning. A quantile is off by half a bin at most: 1 %.
 FACTOR: Final = 1.02
 _SCALE: Final = 1.0 / log(FACTOR)
 
@@ -17,7 +17,7 @@ _SCALE: Final = 1.0 / log(FACTOR)
 class Histogram:
     """Durations in seconds."""
 
-    # Number by bin; bin 0 is everything up to LEAST_SECONDS.
+    # Bin -> number of durations in it. Bin 0 has everything up to LEAST_SECONDS.
     bins: dict[int, int] = field(default_factory=dict)
     count: int = 0
     total: float = 0.0
@@ -26,7 +26,9 @@ class Histogram:
 
     def add(self, seconds: float) -> None:
         """Count a duration; a negative one counts as 0."""
-        index = 0 if seconds <= LEAST_SECONDS else 1 + int(log(seconds / LEAST_SECONDS) * _SCALE)
+        index = 0
+        if seconds > LEAST_SECONDS:
+            index = 1 + int(log(seconds / LEAST_SECONDS) * _SCALE)
         self.bins[index] = self.bins.get(index, 0) + 1
         self.count += 1
         if seconds > 0:
@@ -42,17 +44,19 @@ class Histogram:
         return self.total / self.count if self.count else 0.0
 
     def quantile(self, share: float) -> float:
-        """The duration that so large a share (0..1) doesn't exceed: the middle of its bin; 0 when
-        empty.
+        """The seconds that a share of all durations (0 to 1) doesn't exceed; 0 when empty.
 
-        Never less than the shortest of all, nor more than the longest.
+        It is the middle of a bin, but never less than the shortest duration or more than the
+        longest.
         """
         wanted = share * self.count
         number = 0
         for index in sorted(self.bins):
             number += self.bins[index]
             if number >= wanted:
-                # 0 for the first bin; for the others the geometric middle.
-                middle = LEAST_SECONDS * FACTOR ** (index - 0.5) if index else 0.0
+                middle = 0.0
+                if index > 0:
+                    # The geometric middle.
+                    middle = LEAST_SECONDS * FACTOR ** (index - 0.5)
                 return max(self.least, min(middle, self.greatest))
         return 0.0

@@ -1,6 +1,4 @@
-"""What a replay says while it is played, beside what its pods say themselves, for whoever writes it
-down.
-"""
+"""The interface by which a replay tells what happens, for whoever writes it down."""
 
 from __future__ import annotations
 
@@ -12,8 +10,9 @@ from roost_lab.simulator.engine.entities import SimNode, SimPod
 
 
 class Journal:
-    """Is told as things happen, and keeps nothing: the replay is the same with every journal. now:
-    Unix time.
+    """Is told as things happen. This one keeps nothing; others override its methods.
+
+    No journal changes the replay. now: seconds since 1970.
     """
 
     def node_changed(self, node: SimNode, state: Node, now: float) -> None:
@@ -23,7 +22,7 @@ class Journal:
         """A node goes; its pods are gone next."""
 
     def pod_unfit(self, pod: SimPod, decision: SchedulingDecision | None, now: float) -> None:
-        """A pod fits no node. decision: None when that was known from another pod like it."""
+        """A pod fits no node. decision: None where another pod like it had shown that."""
 
     def pod_removed(self, pod: SimPod, by: SimPod | None, now: float) -> None:
         """A pod is pre-empted for another, or evicted (by: None); it is gone later."""

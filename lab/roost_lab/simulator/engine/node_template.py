@@ -1,8 +1,8 @@
-"""Make the nodes of the one pool, and give nodes and namespaces the labels that the values select
-by.
+"""Make the nodes of the replay's only pool, and the labels of nodes and namespaces.
 
-Each hub has a namespace, and users are sent to the only pool: a node selector or a namespace
-selector in the values names a label of theirs, whatever it is called.
+Values choose nodes and namespaces by labels of any name. A replay has one pool, and a namespace for
+each hub. So every node gets the labels by which the values choose nodes, and every namespace those
+by which they choose namespaces.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ENDLESS_BYTES: Final = 10**15
 
 
 def make_node(policy: Policy, assumptions: Assumptions, name: str, now: float) -> Node:
-    """A new node, with the release's startup taint if it has one."""
+    """A new node, which is ready, with the release's startup taints. now: seconds since 1970."""
     allocatable = {
         CPU: assumptions.node_cpu_millicores,
         MEMORY: assumptions.node_memory_bytes,
@@ -57,28 +57,32 @@ def users_per_node(assumptions: Assumptions) -> int:
 
 
 def node_labels(policy: Policy) -> dict[str, str]:
-    """Labels of each node beside its name: what users, pullers and placeholders select nodes by.
+    """The labels that all nodes have: those by which users, pullers and placeholders select nodes.
 
-    Of two that contradict each other the first counts, in this order, and in the values'.
+    Where two of them contradict each other, the first counts: users' before pullers' before
+    placeholders', and then in the values' order.
     """
     labels: dict[str, str] = {}
-    _add(labels, (*policy.user_nodes.items(), (NODE_PURPOSE_LABEL, "user")))
+    _add(labels, policy.user_nodes.items())
+    _add(labels, [(NODE_PURPOSE_LABEL, "user")])
     for puller in policy.pullers:
         _add(labels, puller.node_selector.items())
     for placeholders in policy.placeholders:
         _add(labels, placeholders.spec.get("nodeSelector", {}).items())
         affinity = (placeholders.spec.get("affinity") or {}).get("nodeAffinity") or {}
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-        # Terms are ORed, so the first is enough.
-        for body in (required.get("nodeSelectorTerms") or ())[:1]:
-            term = read_node_term(body)
-            _add(labels, () if term is None else _required(term.expressions))
+        terms = required.get("nodeSelectorTerms") or ()
+        # A node needs to match one of the terms only.
+        first_term = read_node_term(terms[0]) if terms else None
+        if first_term is not None:
+            _add(labels, _labels_that_match(first_term.expressions))
     return labels
 
 
 def namespace_labels(policy: Policy) -> dict[str, str]:
-    """Labels of a hub's namespace: its name, and what classes and `sharedPools` select namespaces
-    by.
+    """The labels of a hub's namespace: its name, and those by which the values select namespaces.
+
+    Classes and `sharedPools` select namespaces.
     """
     labels = {NAMESPACE_NAME_LABEL: policy.namespace}
     settings = policy.webhook
@@ -86,18 +90,21 @@ def namespace_labels(policy: Policy) -> dict[str, str]:
         selectors = [pod_class.namespace_selector for pod_class in settings.classes.values()]
         for selector in (*selectors, settings.shared_namespaces):
             if selector is not None:
-                _add(labels, _required(read_label_selector(dict(selector)) or ()))
+                requirements = read_label_selector(dict(selector)) or ()
+                _add(labels, _labels_that_match(requirements))
     return labels
 
 
 def _add(labels: dict[str, str], wanted: Iterable[tuple[str, str]]) -> None:
+    """Add labels whose keys aren't there yet."""
     for key, value in wanted:
         # Every node has a hostname label of its own.
         if key != HOSTNAME_LABEL:
             labels.setdefault(key, value)
 
 
-def _required(requirements: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
+def _labels_that_match(requirements: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
+    """Labels with which an object meets requirements that want a label to be there."""
     for requirement in sorted(requirements, key=lambda requirement: requirement.key):
         if requirement.operator == "In":
             yield requirement.key, min(requirement.values)

@@ -1,6 +1,4 @@
-"""Model the StatefulSet controller for sets of placeholders: `replicas` pods, created again when
-they are deleted.
-"""
+"""Model the StatefulSets of placeholders: each keeps `replicas` pods, and creates them again."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ class PlaceholderSets:
         """post: create a pod of a set by its name. remove: delete one."""
         self._post = post
         self._remove = remove
-        # By name of the set; the pods by their own names.
+        # All three by the set's name. The pods of a set are by their own names.
         self.sets: dict[str, PlaceholderStatefulSet] = {
             placeholders.name: placeholders for placeholders in sets
         }

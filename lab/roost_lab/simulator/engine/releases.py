@@ -1,8 +1,7 @@
-"""Hold each hub's own release in a replay: its webhook, controllers and placeholders, rendered for
-its namespace.
+"""Give each hub of a replay its release: a webhook, controllers and placeholders in its namespace.
 
-Hubs of one trace share nodes, scheduler model and kubelets. As in a cluster, each has a release of
-its own, so the values' placeholders are there once for each hub, and a hub's webhook sees other
+The hubs of a trace share nodes, the scheduler's model and kubelets. As in a cluster, each hub has
+its release. So there are the values' placeholders once for each hub. A hub's webhook sees other
 hubs' pods only with `sharedPools`.
 """
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class PlaceholderLife(ClusterChanges, Protocol):
-    """What a release asks for: placeholders that come and go, and its controllers' changes."""
+    """What a release asks the world to do: create and delete pods, and its controllers' changes."""
 
     def next_number(self) -> int:
         """A number that no other pod has."""
@@ -52,7 +51,7 @@ class HubRelease:
         kubelets: Kubelets,
         pods: PlaceholderLife,
     ) -> None:
-        """policy: as rendered for its namespace. labels: of all namespaces."""
+        """policy: rendered for the hub's namespace. labels: of all hubs' namespaces, by name."""
         self._cluster = cluster
         self._pods = pods
         self.policy = policy
@@ -62,8 +61,9 @@ class HubRelease:
         self.controls = Controls(
             cluster, policy, maker=self.maker, sets=self.sets, kubelets=kubelets, changes=pods
         )
-        # Admitted launches whose servers wait or run: by repository, and all.
+        # Repository -> its admitted launches whose servers wait or run.
         self.of_repository: Counter[str] = Counter()
+        # The number of all these launches.
         self.running = 0
         self.result = HubResult()
 
@@ -71,33 +71,40 @@ class HubRelease:
         """Create a pod of a set of placeholders."""
         cluster = self._cluster
         made = self.maker.placeholder(placeholders, name, cluster.now, self.facts.current())
-        return self._pods.post(PLACEHOLDER, replace(made, uid=f"{name}#{self._pods.next_number()}"))
+        # A set gives a new pod the name of the one before: only the uid tells them apart.
+        pod = replace(made, uid=f"{name}#{self._pods.next_number()}")
+        return self._pods.post(PLACEHOLDER, pod)
 
 
 def policies_of(
     policy: Policy, hubs: Sequence[str], others: Mapping[str, Policy] | None = None
 ) -> list[Policy]:
-    """The policy as each hub of a trace has it; with one hub or none as it is, whatever the hub is
-    called.
+    """The policy of each hub of a trace, rendered for the hub's namespace.
 
-    hubs: their namespaces; "": the policy's own. others: hubs with another policy, by namespace.
+    With one hub or none, the policy stays as it is, whatever the hub is called.
+
+    hubs: their namespaces; "": the policy's own. others: namespace -> another policy for its hub.
     Raises as load_policy does.
     """
     if len(hubs) < 2:
         return [policy]
-    # A namespace may be named, and be the policy's own as well.
-    of_hub = others or {}
-    return [
-        of_hub.get(namespace, policy).in_namespace(namespace)
-        for namespace in dict.fromkeys(hub or policy.namespace for hub in hubs)
-    ]
+    others = others or {}
+    # Without repetitions: a trace may also name the policy's own namespace.
+    namespaces = dict.fromkeys(hub or policy.namespace for hub in hubs)
+    return [others.get(namespace, policy).in_namespace(namespace) for namespace in namespaces]
 
 
 def joined(policies: Sequence[Policy]) -> Policy:
-    """What all hubs' releases are together for schedulers and new nodes."""
+    """All hubs' policies in one: their schedulers' profiles, and the startup taints of new nodes.
+
+    The rest is the first hub's.
+    """
     first, *others = policies
     if not others:
         return first
-    profiles = {name: profile for policy in policies for name, profile in policy.profiles.items()}
-    taints = tuple(taint for policy in policies for taint in policy.startup_taints)
-    return replace(first, profiles=profiles, startup_taints=taints)
+    profiles = dict(first.profiles)
+    startup_taints = first.startup_taints
+    for policy in others:
+        profiles |= policy.profiles
+        startup_taints += policy.startup_taints
+    return replace(first, profiles=profiles, startup_taints=startup_taints)

@@ -1,4 +1,4 @@
-"""What one replay measured: plain numbers, and their bounds."""
+"""The result of one replay: what it measured, and the bounds of some of these figures."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import Any
 
 from roost_lab.simulator.engine.histogram import Histogram
 
-# Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no
-# room, whether a new node made it or somebody who left; QUEUE: of all others, until a placeholder
-# has gone.
+# Parts of the wait for a server, in order; their sum is TOTAL.
+# In the scheduler's queue, until a placeholder has gone.
 QUEUE = "queue"
+# In place of QUEUE, of launches that found no room: until a new node or a user who left made room.
 NODE_WAIT = "node"
+# Until the node has pulled the images that were requested before.
 PULL_WAIT = "pull-wait"
+# Until it has pulled the image.
 PULL = "pull"
+# Until the containers run.
 START = "start"
+# Until the server answers.
 ANSWER = "answer"
 PARTS = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, ANSWER)
 TOTAL = "total"
@@ -26,23 +30,22 @@ ELSEWHERE = "elsewhere with room"
 
 @dataclass(slots=True)
 class HubResult:
-    """What one of several hubs had of a replay."""
+    """The result of one of several hubs. Fields mean what they mean in RunResult."""
 
-    # As RunResult's.
     started: int = 0
     placed: int = 0
     cold: int = 0
-    # All waits, those of launches given up too.
+    # Whole waits (TOTAL), also of launches that were given up.
     waits: Histogram = field(default_factory=Histogram)
 
 
 @dataclass(slots=True, kw_only=True)
 class RunResult:
-    """One policy, one seed, one set of assumptions."""
+    """The result of a replay of one policy, one seed and one set of assumptions."""
 
     policy: str
     seed: int
-    # What differs from the default assumptions, key -> value.
+    # Assumption -> its value, of those that differ from the defaults.
     setting: dict[str, Any] = field(default_factory=dict)
     # Launches.
     attempts: int = 0
@@ -64,9 +67,9 @@ class RunResult:
     timeouts: int = 0
     # Tries that were bound to a node without their image.
     cold: int = 0
-    # NOWHERE, ONLY_FULL, ELSEWHERE -> number.
+    # NOWHERE, ONLY_FULL or ELSEWHERE -> number of cold tries.
     cold_why: dict[str, int] = field(default_factory=dict)
-    # PARTS and TOTAL -> durations.
+    # One of PARTS, or TOTAL -> durations.
     waits: dict[str, Histogram] = field(default_factory=dict)
     # Launches that found no room, not even by pre-emption, and waited for a new node or for
     # somebody to leave.
@@ -80,7 +83,7 @@ class RunResult:
     # Placeholders evicted by the mover.
     moves: int = 0
     placeholder_pending_seconds: float = 0.0
-    # Removed by kubelets.
+    # Images that kubelets removed.
     images_collected: int = 0
     registry_bytes: int = 0
     # The most disk that one node's images ever took.
@@ -90,11 +93,11 @@ class RunResult:
     builds: int = 0
     build_cache_hits: int = 0
     build_seconds: Histogram = field(default_factory=Histogram)
-    # Share of builds, 0..1, on the node with the most.
+    # Share of all builds, 0..1, that ran on the node with the most.
     busiest_builder_share: float = 0.0
-    # By namespace; empty unless there are several hubs.
+    # Namespace -> its hub's result; empty unless there are several hubs.
     hubs: dict[str, HubResult] = field(default_factory=dict)
-    # By key of roost_lab/simulator/engine/bounds.py.
+    # Key of a bound in bounds.py -> its value.
     bounds: dict[str, float] = field(default_factory=dict)
     # Processor time of the replay itself.
     cpu_seconds: float = 0.0

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class WebhookFacts:
-    """The facts of one replay; changes are applied when the facts are read."""
+    """The facts of one hub's webhook. Changes of warm sets are applied when the facts are read."""
 
     def __init__(
         self, policy: Policy, maker: PodMaker, labels: Mapping[str, Mapping[str, str]]
     ) -> None:
-        """Begin without nodes. labels: labels of namespaces, by name."""
+        """Begin without nodes and pods. labels: namespace -> its labels."""
         self._maker = maker
         # A webhook that reads no nodes knows no warm sets either.
         self._reads_nodes = policy.webhook is None or policy.webhook.reads_nodes
@@ -31,7 +31,8 @@ class WebhookFacts:
         warm = {name: WarmFacts() for name in maker.warm_classes} if self._reads_nodes else {}
         visible = self._known_nodes if self._reads_nodes else None
         self._facts: Facts = Facts(nodes=visible, warm=warm, namespaces=labels)
-        # By class: changes that the facts' warm sets don't have yet.
+        # Class with a warm set -> changes that the set doesn't have yet: pod's key -> what it adds;
+        # None: the pod is gone.
         self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
         # Each node as it was when it last reported other images.
         self._reported: dict[str, Node] = {}
@@ -41,7 +42,8 @@ class WebhookFacts:
         if self._warm_changes:
             warm = self._maker.warm_pod(pod.state, is_starting=pod.ready_at is None)
             if warm is not None:
-                pod.warm_class, self._warm_changes[warm[0]][pod.key] = warm
+                pod.warm_class, placed_pod = warm
+                self._warm_changes[pod.warm_class][pod.key] = placed_pod
 
     def forget_pod(self, pod: SimPod) -> None:
         """A pod was deleted."""
@@ -52,11 +54,12 @@ class WebhookFacts:
         """A node changed; None: it was removed."""
         before = self._known_nodes.get_node(name)
         if not self._warm_changes and _is_alike(before, node):
-            # A webhook without a warm set doesn't read what images it has.
+            # Only its images changed, and a webhook without a warm set doesn't read those.
             return
         nodes = self._known_nodes.updated({name: node})
         self._known_nodes = nodes
-        # What pods brought comes first, as for the webhook: a report that shrank must not lose it.
+        # Images that pods brought are applied before the node's report, as the webhook does. A
+        # report that got shorter must not lose them.
         self._apply()
         warm = self._facts.warm
         if node is None:
@@ -68,11 +71,11 @@ class WebhookFacts:
             last = self._reported.get(name)
             if last is None or node.images is not last.images:
                 warm = {
-                    pod_class: known.with_reports({name: (last, node)})
-                    for pod_class, known in warm.items()
+                    pod_class: warm_set.with_reports({name: (last, node)})
+                    for pod_class, warm_set in warm.items()
                 }
                 self._reported[name] = node
-        # A builder is Ready on every node.
+        # In a replay every node has a ready builder.
         builders = dict.fromkeys(self._maker.homes, nodes.names)
         visible = nodes if self._reads_nodes else None
         self._facts = replace(self._facts, nodes=visible, builder_nodes=builders, warm=warm)
@@ -80,10 +83,11 @@ class WebhookFacts:
     def restart(self) -> None:
         """The webhook starts anew: it knows only what nodes report and which pods there are now."""
         self._apply()
-        reports = {node: (None, now) for node, now in self._reported.items()}
+        # Node's name -> its report before, which a new webhook doesn't know, and its report now.
+        reports = {name: (None, node) for name, node in self._reported.items()}
         warm = {
-            name: WarmFacts(known.pods).with_reports(reports)
-            for name, known in self._facts.warm.items()
+            pod_class: WarmFacts(warm_set.pods).with_reports(reports)
+            for pod_class, warm_set in self._facts.warm.items()
         }
         self._facts = replace(self._facts, warm=warm)
 
@@ -100,7 +104,7 @@ class WebhookFacts:
 
 
 def _is_alike(before: Node | None, after: Node | None) -> bool:
-    """Whether two states of a node differ in its images at most. None: it isn't there."""
+    """Whether two states of a node are equal but for its images. None: there is no node."""
     if before is None or after is None or before.ready != after.ready:
         return False
     is_tainted_alike = before.taints == after.taints and before.labels == after.labels

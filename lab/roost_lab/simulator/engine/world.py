@@ -120,7 +120,7 @@ class World(Cluster):
             self._begin(attempt.moment)
         last = self.now
         while attempt is not None:
-            while self.happens_until(attempt.moment):
+            while self.is_scheduled_until(attempt.moment):
                 self._step()
             self.now = last = attempt.moment
             self.hub.arrive(attempt)
@@ -129,7 +129,7 @@ class World(Cluster):
         if result.attempts:
             self._close(last)
             end = last + self._aftermath_seconds()
-            while self.hub.waiting and self.happens_until(end):
+            while self.hub.waiting and self.is_scheduled_until(end):
                 self._step()
             result.still_waiting = self.hub.waiting
         self._write()
@@ -148,7 +148,7 @@ class World(Cluster):
         return min(MOST_AFTERMATH_SECONDS, tries_seconds)
 
     def _step(self) -> None:
-        self.make_next()
+        self.run_next()
         if self.scheduling.is_due:
             self.scheduling.run()
 

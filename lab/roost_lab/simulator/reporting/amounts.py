@@ -1,6 +1,4 @@
-"""Show the amounts of a sweep to people: figures with their units, ranges over seeds, cells of
-tables.
-"""
+"""Write a sweep's amounts for people: figures with units, ranges over seeds, cells of tables."""
 
 from __future__ import annotations
 
@@ -11,15 +9,17 @@ from roost_lab.pages.phrases import show_bytes, show_seconds
 from roost_lab.pages.table import Cell, Unit
 from roost_lab.simulator.sweep.measures import Measure
 from roost_lab.simulator.sweep.summary import FigureChange, Value
+from roost_lab.units import HOUR_SECONDS
 
+# A cell without an amount.
 MISSING: Final = "-"
-# Between the least and the greatest.
+# Stands between the least and the greatest amount.
 DASH: Final = "\N{EN DASH}"
 MINUS: Final = "\N{MINUS SIGN}"
 
 
 def show_amount(amount: float, unit: Unit) -> str:
-    """A figure for people: amounts of a hundred and more without decimals."""
+    """An amount for people, with its unit. Numbers of a hundred and more have no decimals."""
     match unit:
         case Unit.SECONDS:
             return show_seconds(amount)
@@ -28,46 +28,56 @@ def show_amount(amount: float, unit: Unit) -> str:
         case Unit.SHARE:
             return f"{amount * 100:.1f} %"
         case _:
-            text = f"{amount:,.0f}" if amount >= 100 or amount == int(amount) else f"{amount:,.1f}"
+            decimals = 0 if amount >= 100 or amount == int(amount) else 1
+            text = f"{amount:,.{decimals}f}"
             return "0" if text == "-0" else text
 
 
 def show_range(least: float, greatest: float, unit: Unit) -> str:
-    """From the least to the greatest; the unit once where it is the same; one amount where they
-    look equal.
+    """A range from the least to the greatest amount. If both look equal, only one is shown.
 
-    A range of durations has one unit, so that it stays short: 75 to 128 s beside 1 min 28 s.
+    The unit stands once, if both amounts have the same. A range of durations has one unit, seconds
+    or minutes, so that it stays short: from 75 to 128 s, not from 1 min 15 s to 2 min 8 s.
     """
     low = show_amount(least, unit)
     high = show_amount(greatest, unit)
     if low == high:
         return high
     if unit is Unit.SECONDS and round(greatest, 1) >= 60:
-        size, word = 1, "s"
-        if round(greatest) >= 3600:
-            size, word = 60, "min"
-        return f"{_show_number(least / size)}{DASH}{_show_number(greatest / size)} {word}"
-    number, _, word = low.partition(" ")
-    return f"{number if word == high.partition(' ')[2] else low}{DASH}{high}"
+        if round(greatest) >= HOUR_SECONDS:
+            return f"{_show_number(least / 60)}{DASH}{_show_number(greatest / 60)} min"
+        return f"{_show_number(least)}{DASH}{_show_number(greatest)} s"
+    return f"{_without_same_unit(low, high)}{DASH}{high}"
+
+
+def _without_same_unit(amount: str, other: str) -> str:
+    """An amount without its unit, if another amount has the same unit; else as it is."""
+    number, _, unit = amount.partition(" ")
+    _, _, other_unit = other.partition(" ")
+    return number if unit == other_unit else amount
 
 
 def _show_number(amount: float) -> str:
-    return f"{amount:,.0f}" if round(amount, 1) >= 60 else f"{amount:.1f}".removesuffix(".0")
+    """A number of seconds or minutes: whole from 60 on, else with a decimal if it has one."""
+    if round(amount, 1) >= 60:
+        return f"{amount:,.0f}"
+    return f"{amount:.1f}".removesuffix(".0")
 
 
 def show_value(value: Value, unit: Unit) -> str:
-    """Median and range of a figure."""
+    """The median of a figure, and its range over seeds in brackets if it has one."""
     middle = show_amount(value.median, unit)
     extent = show_range(value.least, value.greatest, unit)
     if DASH not in extent:
         return middle
-    number, _, word = extent.partition(" ")
-    return f"{middle} ({number if word == middle.partition(' ')[2] else extent})"
+    return f"{middle} ({_without_same_unit(extent, middle)})"
 
 
 def show_change(change: FigureChange | None) -> str:
-    """A policy's change against the first one, the median over seeds; "" where there is none."""
-    return "" if change is None else f"{change.median * 100:+.0f} %".replace("-", MINUS)
+    """A policy's change against the first policy, as the median over seeds; "" for None."""
+    if change is None:
+        return ""
+    return f"{change.median * 100:+.0f} %".replace("-", MINUS)
 
 
 def show_cell(cell: Cell, unit: Unit) -> str:
@@ -80,7 +90,7 @@ def show_cell(cell: Cell, unit: Unit) -> str:
 
 
 def show_bound(measure: Measure, values: Sequence[Value | None]) -> str | None:
-    """The bounds of all policies: one where they are equal, else from the least to the greatest."""
+    """The range of the policies' bounds of a figure; None where no policy has a bound."""
     bounds = [value.bound for value in values if value is not None and value.bound is not None]
     if not bounds:
         return None

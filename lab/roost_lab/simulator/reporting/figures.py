@@ -1,6 +1,6 @@
-"""Draw a sweep as figures, in the looks of roost_lab/pages/drawing.py. Pure.
+"""Draw a sweep as figures, from the parts of roost_lab/pages/drawing.py. Pure.
 
-Each policy has a colour of its own throughout the page.
+A policy has the same colour in all figures of the page.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from roost_lab.simulator.reporting.amounts import show_amount, show_change, show
 from roost_lab.simulator.sweep.measures import Measure
 from roost_lab.simulator.sweep.summary import FigureChange, Summary, Value
 
-# Colours of policies, which begin anew after the last.
+# How many colours there are for policies. After the last they begin again.
 _COLOURS: Final = 12
-# Captions for people; of other measures it is the title.
+# Measure's key -> the caption of its figure. Other measures have their title.
 _CAPTIONS: Final = {
     "cold": "Starts that download an image",
     "wait_p95": "95 of 100 people wait at most",
@@ -27,13 +27,17 @@ _CAPTIONS: Final = {
 
 
 def headline(summary: Summary, measure: Measure) -> Figure | None:
-    """A bar a policy with the range over seeds, and a line where the bound is."""
+    """A bar for each policy with its range over seeds, and a line where its bound is.
+
+    None where the figure is 0 under all policies.
+    """
     values = [(policy, summary.value(measure.key, policy)) for policy in summary.policies]
     known = [(policy, value) for policy, value in values if value is not None]
     highest = max((value.greatest for _, value in known), default=0.0)
     if not highest:
         return None
     stack = Stack()
+    # Where the middle of each bar is.
     places = []
     for policy, value in known:
         amount = show_amount(value.median, measure.unit)
@@ -47,31 +51,27 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
             "x": [value.median for _, value in known],
             "y": places,
             "width": 12,
-            "marker": {
-                "color": [
-                    f"--p{list(summary.policies).index(policy) % _COLOURS}" for policy, _ in known
-                ]
-            },
+            "marker": {"color": [_colour(summary, policy) for policy, _ in known]},
             "error_x": _range([value for _, value in known]),
             "hovertext": [_hover(summary, policy, measure, value) for policy, value in known],
         }
     ]
-    bounded = [
-        (at, value.bound)
-        for at, (_, value) in zip(places, known, strict=True)
+    bounds = [
+        (place, value.bound)
+        for place, (_, value) in zip(places, known, strict=True)
         if value.bound is not None
     ]
     legend: tuple[Mark, ...] = ()
-    if bounded:
+    if bounds:
         legend = (Mark("--bound", "best possible", "line"),)
         data.append(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "x": [bound for _, bound in bounded],
-                "y": [at for at, _ in bounded],
+                "x": [bound for _, bound in bounds],
+                "y": [place for place, _ in bounds],
                 "marker": {"color": "--bound", "symbol": "line", "size": 16},
-                "hovertext": [f"bound: {show_amount(bound, measure.unit)}" for _, bound in bounded],
+                "hovertext": [f"bound: {show_amount(bound, measure.unit)}" for _, bound in bounds],
             }
         )
     axis = _value_axis(measure, highest * 1.05)
@@ -79,7 +79,13 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
     return stack.figure(f"headline_{measure.key}", caption, legend, data, axis)
 
 
+def _colour(summary: Summary, policy: str) -> str:
+    number = list(summary.policies).index(policy)
+    return f"--p{number % _COLOURS}"
+
+
 def _range(values: Sequence[Value]) -> JSONObject:
+    """The lines from the least to the greatest value, on top of bars of the medians."""
     return {
         "array": [value.greatest - value.median for value in values],
         "arrayminus": [value.median - value.least for value in values],
@@ -106,9 +112,13 @@ def _hover(summary: Summary, policy: str, measure: Measure, value: Value) -> str
 
 
 def _change(summary: Summary, measure: Measure, policy: str) -> FigureChange | None:
-    """Against the first policy; None for itself."""
-    return summary.change(measure.key, policy) if policy != summary.policies[0] else None
+    """A policy's change against the first policy; None for the first policy itself."""
+    if policy == summary.policies[0]:
+        return None
+    return summary.change(measure.key, policy)
 
 
 def _with_change(amount: str, change: FigureChange | None) -> str:
-    return f"{amount}, {show_change(change)}" if change is not None else amount
+    if change is None:
+        return amount
+    return f"{amount}, {show_change(change)}"

@@ -16,11 +16,13 @@ VERSION: Final = 1
 
 
 def to_json(summary: Summary, context: ReportContext) -> str:
-    """One object: schema, version, roost, trace, seeds, `worlds` with policies with figures, and
-    the page's `tables`.
+    """A sweep as one JSON object, with a line end.
 
-    `notices`: warnings about the figures. Figures are in seconds, bytes, or shares 0..1. `change`:
-    as a share of the first policy's, seed by seed, less one.
+    Its keys are `schema`, `version`, `roost` (Roost's version), `trace`, `seeds`, `notices`
+    (warnings about the figures), `worlds` and `tables` (those of the page). A world has `setting`
+    and `policies`: policy -> key of a figure -> its values. They are in the `unit` that the figure
+    names: seconds, bytes, numbers, or shares from 0 to 1. `change` is what the figure is more than
+    the first policy's, as a share of that, seed by seed.
     """
     document = {
         "schema": SCHEMA,
@@ -48,7 +50,7 @@ def to_json(summary: Summary, context: ReportContext) -> str:
 
 
 def _figures(summary: Summary, policy: str, world: int) -> dict[str, Any]:
-    """The figures of a policy that occur, by key."""
+    """The figures of a policy in a world, by key, without those that don't occur."""
     figures: dict[str, Any] = {}
     for measure in MEASURES:
         value = summary.value(measure.key, policy, world)
@@ -60,7 +62,7 @@ def _figures(summary: Summary, policy: str, world: int) -> dict[str, Any]:
             "median": value.median,
             "least": value.least,
             "greatest": value.greatest,
-            "by_seed": list(value.each),
+            "by_seed": list(value.by_seed),
             "bound": value.bound,
             "change": None if change is None else change._asdict(),
         }

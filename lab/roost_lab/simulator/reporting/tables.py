@@ -1,6 +1,6 @@
-"""Lay a sweep out as tables. Each function declares one table: its name, title, columns and rows.
+"""Make the tables of a sweep. Each function makes one: its name, title, columns and rows.
 
-Where a table stands on the page is said in page.py; JSON and terminal have the same tables.
+page.py says where a table stands on the page. JSON has the same tables, the terminal some of them.
 """
 
 from __future__ import annotations
@@ -11,23 +11,28 @@ from typing import Final
 
 from roost_lab.pages.table import Cell, Column, Table, Unit
 from roost_lab.simulator.engine.bounds import BOUNDS
+from roost_lab.simulator.engine.results import HubResult
 from roost_lab.simulator.reporting.amounts import show_bound, show_change, show_value
 from roost_lab.simulator.reporting.context import ReportContext
 from roost_lab.simulator.setup.checks import list_assumptions
 from roost_lab.simulator.sweep.measures import BY_KEY
 from roost_lab.simulator.sweep.summary import Summary
 
-# Measures that are shown for each world of the sweep.
+# Keys of the measures that are shown for each value of a varied assumption.
 SENSITIVE: Final = ("cold", "node_hours", "wait_p95")
 _POLICY: Final = Column("policy", "policy", Unit.TEXT)
 
 
-def _texts(**headings: str) -> tuple[Column, ...]:
+def _text_columns(**headings: str) -> tuple[Column, ...]:
+    """Columns of texts. headings: key -> heading."""
     return tuple(Column(key, heading, Unit.TEXT) for key, heading in headings.items())
 
 
 def side_by_side(summary: Summary, policies: Sequence[str], *, with_changes: bool = True) -> Table:
-    """Figures as rows, policies as columns; the first world."""
+    """The figures of the first world: a row for each figure, a column for each policy.
+
+    with_changes: whether cells have the change against the sweep's first policy, too.
+    """
     of_policies = (Column(policy, policy, Unit.MEAN) for policy in policies)
     columns = (
         Column("figure", "figure", Unit.TEXT),
@@ -40,20 +45,20 @@ def side_by_side(summary: Summary, policies: Sequence[str], *, with_changes: boo
         values = [summary.value(measure.key, policy) for policy in policies]
         cells: list[Cell] = []
         for policy, value in zip(policies, values, strict=True):
-            is_compared = with_changes and policy != first
-            change = show_change(summary.change(measure.key, policy)) if is_compared else ""
-            cells.append(
-                None
-                if value is None
-                else f"{show_value(value, measure.unit)}{change and f', {change}'}"
-            )
+            if value is None:
+                cells.append(None)
+                continue
+            text = show_value(value, measure.unit)
+            change = ""
+            if with_changes and policy != first:
+                change = show_change(summary.change(measure.key, policy))
+            if change:
+                text += f", {change}"
+            cells.append(text)
         rows.append((measure.title, *cells, show_bound(measure, values) or ""))
-    several = len(summary.seeds) > 1
-    title = (
-        f"Side by side, median (least to greatest) over {len(summary.seeds)} seeds"
-        if several
-        else "Side by side"
-    )
+    title = "Side by side"
+    if len(summary.seeds) > 1:
+        title += f", median (least to greatest) over {len(summary.seeds)} seeds"
     if len(policies) > 1 and with_changes:
         title += f", change against {first}"
     return Table("side_by_side", title, columns, rows)
@@ -67,7 +72,7 @@ def policies(context: ReportContext) -> Table:
 
 
 def hubs(summary: Summary) -> list[Table]:
-    """What each of several hubs had; none with one hub."""
+    """The table of each hub's figures in the first world, in a list; [] with one hub."""
     columns = (
         _POLICY,
         Column("hub", "hub", Unit.TEXT),
@@ -78,41 +83,51 @@ def hubs(summary: Summary) -> list[Table]:
     )
     rows: list[tuple[Cell, ...]] = []
     for policy in summary.policies:
+        # A result for each seed.
         runs = [run.hubs for run in summary.runs[0, policy] if run.hubs]
-        if runs:
-            for name in runs[0]:
-                of_hub = [run[name] for run in runs]
-                shares = [hub.cold / hub.placed for hub in of_hub if hub.placed]
-                p95 = [hub.waits.quantile(0.95) for hub in of_hub if hub.waits.count]
-                counts = median(hub.started for hub in of_hub), median(hub.cold for hub in of_hub)
-                rows.append(
-                    (
-                        policy,
-                        name,
-                        *counts,
-                        *(median(found) if found else None for found in (shares, p95)),
-                    )
-                )
-    return [Table("hubs", "By hub, medians over seeds", columns, rows)] if rows else []
+        for name in runs[0] if runs else ():
+            results = [run[name] for run in runs]
+            rows.append((policy, name, *_hub_cells(results)))
+    if not rows:
+        return []
+    return [Table("hubs", "By hub, medians over seeds", columns, rows)]
+
+
+def _hub_cells(results: Sequence[HubResult]) -> tuple[Cell, ...]:
+    """A hub's starts, cold starts, share of cold tries, and 95th percentile of waits in seconds.
+
+    Each is the median over seeds; None where it occurs in no seed. results: one for each seed.
+    """
+    shares = [result.cold / result.placed for result in results if result.placed]
+    waits = [result.waits.quantile(0.95) for result in results if result.waits.count]
+    return (
+        median(result.started for result in results),
+        median(result.cold for result in results),
+        median(shares) if shares else None,
+        median(waits) if waits else None,
+    )
 
 
 def sensitivity(summary: Summary, name: str) -> Table:
-    """What another value of the assumption `name` changes."""
+    """What another value of the assumption `name` changes: a row for each value and policy."""
     figures = (Column(key, BY_KEY[key].title, Unit.MEAN) for key in SENSITIVE)
     columns = (Column(name, name, Unit.TEXT), _POLICY, *figures)
     rows: list[tuple[Cell, ...]] = []
     for place in summary.varied()[name]:
+        assumed = str(getattr(summary.worlds[place].assumptions, name))
         for policy in summary.policies:
-            values = [(summary.value(key, policy, place), BY_KEY[key].unit) for key in SENSITIVE]
-            cells = [None if value is None else show_value(value, unit) for value, unit in values]
-            rows.append((str(getattr(summary.worlds[place].assumptions, name)), policy, *cells))
+            cells: list[Cell] = []
+            for key in SENSITIVE:
+                value = summary.value(key, policy, place)
+                cells.append(None if value is None else show_value(value, BY_KEY[key].unit))
+            rows.append((assumed, policy, *cells))
     return Table(f"by_{name}", f"What {name} changes", columns, rows)
 
 
 def assumptions(summary: Summary) -> Table:
     """Every assumption of the first world."""
     about = "what it is; [S] published, [A] assumed"
-    columns = _texts(assumption="assumption", value="value", usual="as usual", about=about)
+    columns = _text_columns(assumption="assumption", value="value", usual="as usual", about=about)
     rows: list[tuple[Cell, ...]] = [
         (row.name, row.value, "changed" if row.is_changed else "", row.about)
         for row in list_assumptions(summary.worlds[0].assumptions)
@@ -122,16 +137,20 @@ def assumptions(summary: Summary) -> Table:
 
 def bounds() -> Table:
     """What each bound says, and of which figure."""
-    columns = _texts(bound="bound", beside="beside", says="what it says")
+    columns = _text_columns(bound="bound", beside="beside", says="what it says")
     rows: list[tuple[Cell, ...]] = [(bound.key, bound.beside, bound.says) for bound in BOUNDS]
     return Table("bounds", "Bounds", columns, rows)
 
 
 def lines_read(context: ReportContext) -> Table:
     """What was read of the trace, and what was skipped."""
-    columns = (*_texts(what="what"), Column("number", "number", Unit.COUNT), *_texts(first="first"))
+    columns = (
+        Column("what", "what", Unit.TEXT),
+        Column("number", "number", Unit.COUNT),
+        Column("first", "first", Unit.TEXT),
+    )
     survey = context.survey
-    counts = context.survey.counts
+    counts = survey.counts
     rows: list[tuple[Cell, ...]] = [
         ("attempts", survey.attempts, ""),
         ("distinct images", survey.images, ""),
@@ -143,9 +162,10 @@ def lines_read(context: ReportContext) -> Table:
         )
     if counts.lines:
         rows += [("lines", counts.lines, ""), ("lines used", counts.used, "")]
-    rows += [(f"lines of {name}", number, "") for name, number in counts.formats.items()]
-    rows += [
-        (f"skipped: {why}", tally.number, tally.place) for why, tally in counts.skipped.items()
-    ]
-    rows += [(f"noted: {what}", tally.number, tally.place) for what, tally in counts.notes.items()]
+    for name, number in counts.formats.items():
+        rows.append((f"lines of {name}", number, ""))
+    for reason, tally in counts.skipped.items():
+        rows.append((f"skipped: {reason}", tally.number, tally.place))
+    for note, tally in counts.notes.items():
+        rows.append((f"noted: {note}", tally.number, tally.place))
     return Table("input", "What was read", columns, rows)

@@ -1,7 +1,6 @@
-"""Read assumptions from text, reject impossible worlds, and list all assumptions with their
-meaning.
+"""Read assumptions from text, reject impossible worlds, and list assumptions with their meaning.
 
-The meaning and source of each are the comments of roost_lab/simulator/setup/assumptions.py.
+The meaning and source of an assumption are the comment above it in assumptions.py.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
@@ -27,35 +26,48 @@ from roost_lab.simulator.setup.assumptions import (
     Autoscaler,
 )
 
+# Where a fault is, if it isn't of an option.
 PLACE: Final = "assumptions"
+# A line of the dataclass that declares a field.
 _FIELD: Final = re.compile(r"    (?P<name>[a-z0-9_]+): ")
-# One in 10,000 of the standard normal distribution is above.
+# One in 10,000 values of a normal distribution is more than so many sigmas above the mean.
 _LARGE_SIGMAS: Final = 3.719
 _FLAGS: Final = {"true": True, "yes": True, "false": False, "no": False}
-# Fields whose least and greatest accepted values aren't 0 and infinity.
+# Field -> its least accepted value, of those whose least isn't 0.
 _LEAST: Final[Mapping[str, float]] = {
-    **dict.fromkeys(
-        ("user_memory_bytes", "node_cpu_millicores", "node_memory_bytes", "node_pods", "max_nodes"),
-        1,
-    ),
-    **dict.fromkeys(
-        ("image_median_bytes", "compression_ratio", "base_families", "parallel_pulls"), 1
-    ),
-    **dict.fromkeys(("gc_period_seconds", "start_timeout_seconds"), 1),
-    **dict.fromkeys(
-        ("boot_median_seconds", "build_cold_median_seconds", "build_cold_p90_seconds"), 0.001
-    ),
+    "status_images": -1,
+    "boot_median_seconds": 0.001,
+    "build_cold_median_seconds": 0.001,
+    "build_cold_p90_seconds": 0.001,
     "build_warm_median_seconds": 0.001,
     "autoscaler_loop_seconds": 0.1,
-    "status_images": -1,
+    "base_families": 1,
+    "compression_ratio": 1,
+    "gc_period_seconds": 1,
+    "image_median_bytes": 1,
+    "max_nodes": 1,
+    "node_cpu_millicores": 1,
+    "node_memory_bytes": 1,
+    "node_pods": 1,
+    "parallel_pulls": 1,
+    "start_timeout_seconds": 1,
+    "user_memory_bytes": 1,
 }
+# Field -> its greatest accepted value, of those that have one.
 _GREATEST: Final[Mapping[str, float]] = {
-    **dict.fromkeys(
-        ("unneeded_utilisation", "shared_share", "environment_share", "build_changed_share"), 1
-    ),
-    **dict.fromkeys(("pushes_per_day", "gc_high", "gc_low", "stopped_share"), 1),
-    **dict.fromkeys(("boot_sigma", "image_sigma", "answer_sigma"), 3),
+    "build_changed_share": 1,
+    "environment_share": 1,
+    "gc_high": 1,
+    "gc_low": 1,
+    "pushes_per_day": 1,
+    "shared_share": 1,
+    "stopped_share": 1,
+    "unneeded_utilisation": 1,
+    "answer_sigma": 3,
+    "boot_sigma": 3,
+    "image_sigma": 3,
 }
+# Field -> the texts that it may have.
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "kubernetes_minor": KUBERNETES_MINORS,
     "sessions": tuple(SESSIONS),
@@ -86,11 +98,12 @@ class AssumptionRow(NamedTuple):
 def read_assumption(text: str, place: str) -> tuple[str, Any]:
     """Name and value of `name=value`; amounts may be quantities (36500M, 1Ti).
 
-    Raises AssumptionsError.
+    place: the option that has the text, for faults. Raises AssumptionsError.
     """
     name, equals, value = text.partition("=")
     name = name.strip()
     value = value.strip()
+    # Field -> its type.
     kinds = get_type_hints(Assumptions)
     if not equals:
         raise AssumptionsError([Fault(place, 0, "", repr(text), "NAME=VALUE")])
@@ -107,20 +120,22 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
 
 
 def make_assumptions(values: Mapping[str, Any], place: str) -> Assumptions:
-    """The defaults with these values.
+    """The usual assumptions with these values. place: where they come from, for faults.
 
-    Raises AssumptionsError with every value out of range, or every contradiction.
+    Raises AssumptionsError with every value out of range, or else with every contradiction.
     """
     made = replace(Assumptions(), **values)
-    wrong = [*_ranges(made)] or [*_contradictions(made)]
-    if wrong:
-        raise AssumptionsError([Fault(place, 0, *parts) for parts in wrong])
+    # Values out of range would contradict others, too.
+    mistakes = list(_out_of_range(made)) or list(_contradictions(made))
+    if mistakes:
+        raise AssumptionsError([Fault(place, 0, *mistake) for mistake in mistakes])
     return made
 
 
 def check_images(assumptions: Assumptions, image: str, disk_bytes: int) -> None:
-    """Raises AssumptionsError where no node's disk holds the trace's largest image, of
-    `disk_bytes`.
+    """Check that a node's disk holds the largest image of the trace.
+
+    image: its name. disk_bytes: its size. Raises AssumptionsError where it doesn't fit.
     """
     if 0 < assumptions.node_disk_bytes < disk_bytes:
         expected = f"at least {disk_bytes:,}, which the trace says of image {image}; or 0: endless"
@@ -129,21 +144,21 @@ def check_images(assumptions: Assumptions, image: str, disk_bytes: int) -> None:
 
 
 def list_assumptions(assumptions: Assumptions) -> list[AssumptionRow]:
-    """Every assumption with its value."""
+    """Every assumption with its value, in the order in which assumptions.py declares them."""
     usual = Assumptions()
-    about = _comments()
-    rows = [(name, getattr(assumptions, name), getattr(usual, name)) for name in about]
-    return [
-        AssumptionRow(name, show_assumption(value), value != default, about[name])
-        for name, value, default in rows
-    ]
+    rows = []
+    for name, comment in _comments().items():
+        value = getattr(assumptions, name)
+        is_changed = value != getattr(usual, name)
+        rows.append(AssumptionRow(name, show_assumption(value), is_changed, comment))
+    return rows
 
 
-# Name, what was found, what is expected, and a fix.
-_Wrong = tuple[str, str, str, str]
+# The assumption's name, what was found, what is expected, and a fix, which may be "".
+_Mistake = tuple[str, str, str, str]
 
 
-def _ranges(assumptions: Assumptions) -> Iterable[_Wrong]:
+def _out_of_range(assumptions: Assumptions) -> Iterable[_Mistake]:
     for name, value in asdict(assumptions).items():
         if name in _CHOICES:
             if value not in _CHOICES[name]:
@@ -158,8 +173,8 @@ def _ranges(assumptions: Assumptions) -> Iterable[_Wrong]:
             yield name, f"{value:g}", expected, ""
 
 
-def _contradictions(assumed: Assumptions) -> Iterable[_Wrong]:
-    shown = {field.name: show_assumption(getattr(assumed, field.name)) for field in fields(assumed)}
+def _contradictions(assumed: Assumptions) -> Iterable[_Mistake]:
+    shown = {name: show_assumption(value) for name, value in asdict(assumed).items()}
     if assumed.min_nodes > assumed.max_nodes:
         expected = f"at most max_nodes, which is {shown['max_nodes']}"
         yield "min_nodes", shown["min_nodes"], expected, ""
@@ -179,29 +194,30 @@ def _contradictions(assumed: Assumptions) -> Iterable[_Wrong]:
         yield "gc_max_age_seconds", shown["gc_max_age_seconds"], expected, ""
     if assumed.max_backoff_seconds < assumed.backoff_seconds:
         yield "max_backoff_seconds", shown["max_backoff_seconds"], "at least backoff_seconds", ""
-    # The size that one image in 10,000 exceeds.
-    large = round(assumed.image_median_bytes * math.exp(_LARGE_SIGMAS * assumed.image_sigma))
-    if assumed.node_disk_bytes and assumed.node_disk_bytes < large:
+    # One image in 10,000 is larger. Sizes are log-normal.
+    large_bytes = round(assumed.image_median_bytes * math.exp(_LARGE_SIGMAS * assumed.image_sigma))
+    if assumed.node_disk_bytes and assumed.node_disk_bytes < large_bytes:
         sizes = (
             f"image_median_bytes is {shown['image_median_bytes']}, image_sigma"
             f" {shown['image_sigma']}"
         )
         expected = (
-            f"room for an image as large as one in 10,000, {show_assumption(large)} ({sizes}), or"
-            " 0: endless"
+            "room for an image as large as one in 10,000,"
+            f" {show_assumption(large_bytes)} ({sizes}), or 0: endless"
         )
         yield "node_disk_bytes", shown["node_disk_bytes"], expected, ""
-    floor = assumed.bind_seconds + assumed.start_seconds
-    if assumed.start_timeout_seconds <= floor:
-        expected = f"more than bind_seconds and start_seconds, which are {floor:g}"
+    fastest_start = assumed.bind_seconds + assumed.start_seconds
+    if assumed.start_timeout_seconds <= fastest_start:
+        expected = f"more than bind_seconds and start_seconds, which are {fastest_start:g}"
         fix = "No server would start in time: raise it, or lower the others."
         yield "start_timeout_seconds", shown["start_timeout_seconds"], expected, fix
     if assumed.build_cold_p90_seconds < assumed.build_cold_median_seconds:
-        name = "build_cold_p90_seconds"
-        yield name, shown[name], "at least build_cold_median_seconds", ""
+        found = shown["build_cold_p90_seconds"]
+        yield "build_cold_p90_seconds", found, "at least build_cold_median_seconds", ""
 
 
 def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa: ANN401 - of the field's kind
+    """The value that a text means in a field of that type. Raises ValueError."""
     if choices is not None and text not in choices:
         raise ValueError(text)
     if kind is bool:
@@ -221,6 +237,7 @@ def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa:
 
 
 def _expected(kind: type) -> str:
+    """What a field of that type accepts, for people."""
     accepted = {
         bool: "true or false",
         int: "a whole number, such as 100 or 36500M",
@@ -240,7 +257,7 @@ def show_assumption(value: object) -> str:
 
 @cache
 def _comments() -> dict[str, str]:
-    """Field -> the comment above it."""
+    """Field of Assumptions -> the comment above it, in one line."""
     comments: dict[str, str] = {}
     lines: list[str] = []
     for line in inspect.getsource(module.Assumptions).splitlines():

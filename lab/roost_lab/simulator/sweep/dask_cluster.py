@@ -1,8 +1,8 @@
 """Run a sweep's jobs on a Dask cluster instead of on this machine.
 
 The cluster's workers need the same version of Roost, and the trace under the same path. Dask's
-scheduler reassigns the jobs of a lost worker. The package `distributed` is an extra and slow to
-load, so it is imported only when needed.
+scheduler gives the jobs of a lost worker to others. The package `distributed` is an optional
+dependency and slow to load, so it is imported only when needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ class DaskCluster:
     address: str
 
     def __call__(self, jobs: Sequence[Job], work: Work) -> Generator[ReplayEnd, None, None]:
-        """Run them all. Raises SweepError where Dask or its scheduler is missing."""
+        """Run all jobs; yields the end of each, in any order.
+
+        Raises SweepError where Dask, its scheduler or its workers are missing, or a replay fails.
+        """
         try:
             distributed = import_module("distributed")
         except ImportError:
@@ -35,8 +38,8 @@ class DaskCluster:
                 "--dask needs the package distributed: install roost-lab[dask]"
             ) from None
         try:
-            # A client that never connected leaves a thread and a traceback behind, so connect by
-            # hand first.
+            # Connect once without a client: a client that can't connect leaves a thread and a
+            # traceback behind.
             asyncio.run(asyncio.wait_for(_probe(self.address), CONNECT_SECONDS))
             client = distributed.Client(self.address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
@@ -53,12 +56,12 @@ class DaskCluster:
                 )
             yield from _follow(client, jobs, work)
         finally:
-            # Futures are cancelled with their client, so the cluster is free again after Ctrl-C.
+            # This cancels the client's futures, so the cluster is free again after Ctrl-C, too.
             client.close()
 
 
 async def _probe(address: str) -> None:
-    """Connect as Dask does, and close.
+    """Connect to a scheduler as Dask's client does, and close the connection.
 
     Raises OSError, ValueError or TimeoutError where no scheduler answers.
     """
@@ -71,15 +74,15 @@ async def _probe(address: str) -> None:
 
 
 def _follow(client: Any, jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]:  # noqa: ANN401 - Dask gives no types
+    """Submit all jobs, and yield the end of each as it comes. Raises SweepError where one fails."""
     distributed = import_module("distributed")
-    named = {}
-    for priority, job in enumerate(jobs):
-        future = client.submit(
-            run_job, job, work, pure=False, retries=MOST_LOST, priority=-priority
-        )
-        named[future] = job
-    for future in distributed.as_completed(list(named), loop=client.loop):
-        job = named.pop(future)
+    job_of_future = {}
+    for number, job in enumerate(jobs):
+        # Dask runs the greatest priority first.
+        future = client.submit(run_job, job, work, pure=False, retries=MOST_LOST, priority=-number)
+        job_of_future[future] = job
+    for future in distributed.as_completed(list(job_of_future), loop=client.loop):
+        job = job_of_future.pop(future)
         try:
             yield ReplayEnd(job.key, future.result())
         except distributed.KilledWorker:
@@ -90,5 +93,5 @@ def _follow(client: Any, jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]
             raise SweepError(
                 f"{job}: a worker can't load Roost ({error}): install the same version there"
             ) from None
-        # Results are here; the cluster needn't hold them.
+        # The result is here now, so the cluster needn't keep it.
         future.release()

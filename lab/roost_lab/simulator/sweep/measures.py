@@ -1,6 +1,6 @@
-"""The figures of a replay: each one's key, title, unit and bound, and how it is read from a result.
+"""The figures of a replay: key, title, unit and bound of each, and how it is read from a result.
 
-Tables, plots, JSON and the terminal show what stands here.
+Tables, plots, JSON and the terminal show the figures that are listed here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from roost_lab.pages.table import Unit
 from roost_lab.simulator.engine import results
 from roost_lab.simulator.engine.histogram import Histogram
 
-# Reads a figure of a result; None: there is nothing to measure.
+# Reads a figure of a result; None: there was nothing to measure.
 Reader = Callable[[results.RunResult], float | None]
 
 
@@ -23,20 +23,20 @@ class Measure(NamedTuple):
     title: str
     unit: Unit
     read: Reader
-    # Key of its bound; "": no bound is known.
+    # Key of its bound in RunResult.bounds; "": it has none.
     bound: str = ""
-    # Shown at the head of each report.
+    # Whether each report shows it at its head.
     is_headline: bool = False
 
 
 def _waits_of(result: results.RunResult, part: str) -> Histogram | None:
-    """How long a part of the waits took; None: nobody waited so."""
+    """The durations of a part of all waits; None where there are none. part: as of `results`."""
     waits = result.waits.get(part)
     return waits if waits is not None and waits.count else None
 
 
-def _wait(share: float) -> Reader:
-    """A quantile of the whole wait, in seconds."""
+def _wait_quantile(share: float) -> Reader:
+    """A reader of a quantile of whole waits, in seconds. share: 0 to 1."""
 
     def read(result: results.RunResult) -> float | None:
         waits = _waits_of(result, results.TOTAL)
@@ -46,7 +46,7 @@ def _wait(share: float) -> Reader:
 
 
 def _mean(part: str) -> Reader:
-    """The mean of a part of the wait, in seconds."""
+    """A reader of the mean of a part of all waits, in seconds."""
 
     def read(result: results.RunResult) -> float | None:
         waits = _waits_of(result, part)
@@ -56,7 +56,10 @@ def _mean(part: str) -> Reader:
 
 
 def _cold_because(where: str) -> Reader:
-    """Cold starts whose image was there when their pods were bound."""
+    """A reader of the number of cold starts whose image was there when they were bound.
+
+    where: NOWHERE, ONLY_FULL or ELSEWHERE of `results`.
+    """
 
     def read(result: results.RunResult) -> float | None:
         return result.cold_why.get(where, 0)
@@ -65,7 +68,7 @@ def _cold_because(where: str) -> Reader:
 
 
 def _of_builds(read_builds: Reader) -> Reader:
-    """A figure of builds; None where nothing was built."""
+    """A reader of a figure of builds; it gives None where nothing was built."""
 
     def read(result: results.RunResult) -> float | None:
         return read_builds(result) if result.builds else None
@@ -73,7 +76,7 @@ def _of_builds(read_builds: Reader) -> Reader:
     return read
 
 
-# A figure and its bound are called the same.
+# The key of a figure and of its bound.
 _HITS: Final = "build_cache_hits"
 # In the order in which reports show them.
 MEASURES: Final = (
@@ -99,10 +102,10 @@ MEASURES: Final = (
     Measure(
         "cold_elsewhere", "cold: elsewhere with room", Unit.COUNT, _cold_because(results.ELSEWHERE)
     ),
-    Measure("wait_p50", "wait, p50", Unit.SECONDS, _wait(0.5)),
-    Measure("wait_p90", "wait, p90", Unit.SECONDS, _wait(0.9)),
-    Measure("wait_p95", "wait, p95", Unit.SECONDS, _wait(0.95), is_headline=True),
-    Measure("wait_p99", "wait, p99", Unit.SECONDS, _wait(0.99), is_headline=True),
+    Measure("wait_p50", "wait, p50", Unit.SECONDS, _wait_quantile(0.5)),
+    Measure("wait_p90", "wait, p90", Unit.SECONDS, _wait_quantile(0.9)),
+    Measure("wait_p95", "wait, p95", Unit.SECONDS, _wait_quantile(0.95), is_headline=True),
+    Measure("wait_p99", "wait, p99", Unit.SECONDS, _wait_quantile(0.99), is_headline=True),
     Measure("wait_mean", "wait, mean", Unit.SECONDS, _mean(results.TOTAL)),
     Measure("queue_mean", "of it in the queue", Unit.SECONDS, _mean(results.QUEUE)),
     Measure("node_mean", "of it for room", Unit.SECONDS, _mean(results.NODE_WAIT)),

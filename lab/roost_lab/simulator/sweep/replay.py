@@ -24,10 +24,10 @@ def replay(
     hubs: Sequence[str] = (),
     journal: Journal | None = None,
 ) -> RunResult:
-    """Play attempts, in order of time, under a policy, and return what was measured.
+    """Play attempts under a policy, and return what was measured.
 
-    hubs: those of the attempts, if they are several; otherwise all attempts are of the policy's own
-    hub. journal: is told what happens.
+    attempts: in order of time. hubs: the attempts' namespaces, if there are several; otherwise all
+    attempts are of the policy's hub. journal: is told what happens.
     """
     began = time.process_time()
     pushed = with_pushes(attempts, Chance(seed), assumptions.pushes_per_day)

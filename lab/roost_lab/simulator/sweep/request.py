@@ -1,6 +1,4 @@
-"""Read what to replay from the command line: policies by name or file, and worlds by their changed
-assumptions.
-"""
+"""Read from the command line what to replay: the policies, and the worlds by their assumptions."""
 
 from __future__ import annotations
 
@@ -23,23 +21,28 @@ from roost_lab.simulator.setup.shipped_policies import describe, policy_files
 from roost_lab.simulator.setup.worlds import WORLDS
 from roost_lab.simulator.sweep.summary import WorldSetting
 
-# Compared by default: zero-to-jupyterhub with as many placeholders, and Roost.
+# The policies that are compared by default: zero-to-jupyterhub with as many placeholders as Roost,
+# and Roost.
 USUAL_POLICIES: Final = ("z2jh-placeholders-packed", "roost")
 
 
 def load_policies(
     shipped: Sequence[str], values: Sequence[str]
 ) -> tuple[list[Policy], dict[str, str]]:
-    """Policies; name -> what it is. Raises as `load_policy`, and UsageError.
+    """The policies, and for each name what the policy is.
 
-    shipped: names. values: each is one policy, files separated by commas, the later wins. Neither:
-    USUAL_POLICIES.
+    shipped: names of policies that Roost ships. values: each is one policy: values files, separated
+    by commas, of which the later ones win. With neither, they are USUAL_POLICIES.
+
+    Raises UsageError for an unknown name, and as `load_policy` does.
     """
-    names = tuple(shipped) or (() if values else USUAL_POLICIES)
+    names = tuple(shipped)
+    if not shipped and not values:
+        names = USUAL_POLICIES
     unknown = [name for name in names if name not in policy_files()]
     if unknown:
         raise UsageError(
-            f"--policy {unknown[0]}: unknown policy.{_meant(unknown[0])} --list-policies shows them"
+            f"--policy {unknown[0]}: unknown policy.{_hint(unknown[0])} --list-policies shows them"
             " all; --values FILE takes a file of your own."
         )
     policies = [load_policy(name) for name in dict.fromkeys(names)]
@@ -55,7 +58,8 @@ def load_policies(
     return policies, about
 
 
-def _meant(name: str) -> str:
+def _hint(name: str) -> str:
+    """A question whether a similar policy was meant; "" where none is similar."""
     near = get_close_matches(name, policy_files(), 2, 0.5)
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
@@ -63,11 +67,12 @@ def _meant(name: str) -> str:
 def make_worlds(
     settings: Sequence[str] = (), vary: Sequence[str] = (), world: str = ""
 ) -> list[WorldSetting]:
-    """The first world, which reports show in full, then those with one assumption changed. Raises
-    AssumptionsError.
+    """The first world, which reports show in full, then worlds with one assumption changed.
 
-    settings: NAME=VALUE each, over those of `world`. vary: NAME=VALUE,VALUE each. world: one of
-    WORLDS; "": the usual assumptions.
+    settings: each NAME=VALUE, for all worlds. vary: each NAME=VALUE,VALUE: a world for each value.
+    world: one of WORLDS, to whose assumptions the settings are added; "": the usual assumptions.
+
+    Raises AssumptionsError.
     """
     base: dict[str, Any] = {}
     for text in settings:
@@ -84,9 +89,10 @@ def make_worlds(
         name, equals, listed = text.partition("=")
         if not equals:
             raise AssumptionsError([Fault("--vary", 0, "", repr(text), "NAME=VALUE,VALUE")])
-        varied.setdefault(name, []).extend(
-            read_assumption(f"{name}={value}", "--vary")[1] for value in listed.split(",")
-        )
+        for value_text in listed.split(","):
+            # It gives the name without spaces around it.
+            known_name, value = read_assumption(f"{name}={value_text}", "--vary")
+            varied.setdefault(known_name, []).append(value)
     worlds = [_world(base, "--set")]
     for name, values in varied.items():
         for value in values:
@@ -97,8 +103,8 @@ def make_worlds(
 
 
 def _world(values: Mapping[str, Any], place: str) -> WorldSetting:
+    """The usual assumptions with these values. place: the option that gave them, for faults."""
     usual = asdict(Assumptions())
     assumptions = make_assumptions(values, place)
-    return WorldSetting(
-        {name: value for name, value in values.items() if value != usual[name]}, assumptions
-    )
+    setting = {name: value for name, value in values.items() if value != usual[name]}
+    return WorldSetting(setting, assumptions)

@@ -1,4 +1,4 @@
-"""Run many replays: each policy with each seed and setting, on processes of this machine."""
+"""Run many replays: each policy with each seed and world, on processes of this machine."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import Policy
 from roost_lab.simulator.sweep.survey import Trace
 
-# Packages that decide a replay's result; what the generator renders is in a policy's digest.
-_DECIDING: Final = ("roost_core", "webhook", "roost", "roost_lab")
-# Equal for a sweep's replays with equal results: the policy's digest, what is assumed, and the
-# seed.
+# Packages whose code decides a replay's result. The generator's isn't among them: what it renders
+# is in a policy's digest.
+_DECIDING_PACKAGES: Final = ("roost_core", "webhook", "roost", "roost_lab")
+# The policy's digest, the assumptions and the seed: of one trace, jobs with equal keys have equal
+# results.
 JobKey = tuple[str, Assumptions, int]
 
 
 class SweepError(Exception):
-    """A sweep can't go on, since a replay failed; the text says which, and why."""
+    """A sweep can't go on. The text says why, and which replay failed, if one did."""
 
 
 @cache
 def code_fingerprint() -> str:
-    """A digest of Roost's version and of the code that replays.
+    """A digest of Roost's version and of the code that replays, in 16 hexadecimal digits.
 
-    Computed once: what this process has loaded stays the same when files change.
+    It is computed once: the code that this process has loaded stays the same when files change.
     """
     digest = sha256(version().encode())
-    for name in _DECIDING:
+    for name in _DECIDING_PACKAGES:
         for path in sorted(Path(str(resources.files(name))).rglob("*.py")):
             digest.update(f"\0{path.parent.name}/{path.name}\0".encode())
             digest.update(path.read_bytes())
@@ -56,14 +57,14 @@ class Job:
     seed: int
     assumptions: Assumptions
     trace: Trace
-    # What differs from the default assumptions.
+    # Assumption -> its value, of those that differ from the usual assumptions.
     setting: Mapping[str, Any] = field(default_factory=dict)
     # Fingerprint of the code: a worker with other code refuses the job.
     code: str = field(default_factory=code_fingerprint)
 
     @property
     def key(self) -> JobKey:
-        """Equal for replays with equal results, of one trace."""
+        """What decides the result, for jobs of one trace."""
         return self.policy.digest, self.assumptions, self.seed
 
     def __str__(self) -> str:
@@ -72,21 +73,24 @@ class Job:
 
 
 class ReplayEnd(NamedTuple):
-    """A replay ended."""
+    """The end of a replay, with its job's key."""
 
     key: JobKey
     result: RunResult
 
 
-# What a worker does for a job: a module's function, so that workers can import it.
+# What a worker does for a job. It is a function of a module, so that workers can import it.
 Work = Callable[[Job], RunResult]
-# Where jobs run: all of them, in any order. Raises SweepError; closing the iterator stops those
-# that still run.
-Spread = Callable[[Sequence[Job], Work], Generator[ReplayEnd, None, None]]
+# Runs jobs, in any order, on this machine or elsewhere. Raises SweepError. Closing the generator
+# stops the jobs that still run.
+JobRunner = Callable[[Sequence[Job], Work], Generator[ReplayEnd, None, None]]
 
 
 def replay_job(job: Job) -> RunResult:
-    """Replay one job's trace under its policy."""
+    """Replay a job's trace under its policy.
+
+    Raises SweepError where this process has other code than the one that made the job.
+    """
     from roost_lab.simulator.sweep.replay import replay  # noqa: PLC0415 - only workers load the engine
 
     if job.code != code_fingerprint():
@@ -105,10 +109,10 @@ def make_jobs(
     worlds: Sequence[tuple[Mapping[str, Any], Assumptions]],
     trace: Trace,
 ) -> list[Job]:
-    """Every policy with every world (what differs, assumptions) and seed; all of one seed before
-    the next seed.
+    """A job for each seed, world and policy, sorted by seed, then by world, then by policy.
 
-    Each policy is rendered for its world's minor here, so that faults show before the first replay.
+    worlds: each as `Job.setting`, and its assumptions. Each policy is rendered here for the minor
+    version of its world's Kubernetes, so that faults show before the first replay.
     """
     code = code_fingerprint()
     planned = [
@@ -125,26 +129,26 @@ def make_jobs(
 
 def run_sweep(
     jobs: Sequence[Job],
-    spread: Spread,
+    run_jobs: JobRunner,
     *,
     work: Work = replay_job,
     report: Callable[[ReplayEnd], None] = lambda _end: None,
 ) -> list[RunResult]:
-    """One result for each job, in their order. Raises SweepError.
+    """The results of the jobs, in their order. Raises SweepError.
 
     report: called with the end of every replay.
     """
     results: dict[JobKey, RunResult] = {}
-    # Equal values under two names are replayed once.
-    different: dict[JobKey, Job] = {}
+    # Of several jobs with equal results, only the first is replayed.
+    jobs_to_replay: dict[JobKey, Job] = {}
     for job in jobs:
-        different.setdefault(job.key, job)
-    ends = spread(list(different.values()), work)
+        jobs_to_replay.setdefault(job.key, job)
+    ends = run_jobs(list(jobs_to_replay.values()), work)
     with closing(ends):
         for end in ends:
             results[end.key] = end.result
             report(end)
-    # Under its job's name: the same values may have been replayed under another.
+    # A result is that of the first job with its key: each job's gets the job's names.
     return [
         replace(results[job.key], policy=job.policy.name, setting=dict(job.setting), seed=job.seed)
         for job in jobs
@@ -163,22 +167,29 @@ def usual_workers() -> int:
 
 @dataclass(frozen=True, slots=True)
 class LocalProcesses:
-    """New processes of this machine, each with one job at a time."""
+    """Processes of this machine, started for the sweep, each with one job at a time."""
 
+    # The most processes at once.
     number: int
 
     def __call__(self, jobs: Sequence[Job], work: Work) -> Generator[ReplayEnd, None, None]:
-        """Run them all. Raises SweepError where a replay fails, or its process dies."""
+        """Run all jobs; yields the end of each, in any order.
+
+        Raises SweepError where a replay fails, or its process dies.
+        """
         others = multiprocessing.active_children()
-        # Spawned, not forked: nothing of this process's threads or terminal comes along.
-        # Ctrl-C is left to the parent.
-        spawn = multiprocessing.get_context("spawn")
-        ignored = (signal.SIGINT, signal.SIG_IGN)
-        pool = ProcessPoolExecutor(min(self.number, len(jobs)), spawn, signal.signal, ignored)
+        pool = ProcessPoolExecutor(
+            min(self.number, len(jobs)),
+            # Spawned processes get nothing of this process's threads and terminal, unlike forks.
+            multiprocessing.get_context("spawn"),
+            # They ignore Ctrl-C: this process ends them.
+            initializer=signal.signal,
+            initargs=(signal.SIGINT, signal.SIG_IGN),
+        )
         try:
-            futures = {pool.submit(run_job, job, work): job.key for job in jobs}
-            for future in as_completed(futures):
-                yield ReplayEnd(futures[future], future.result())
+            key_of_future = {pool.submit(run_job, job, work): job.key for job in jobs}
+            for future in as_completed(key_of_future):
+                yield ReplayEnd(key_of_future[future], future.result())
         except BrokenProcessPool:
             raise SweepError(
                 "a process that replayed was ended, mostly because memory ran out: fewer --jobs"
@@ -192,7 +203,7 @@ class LocalProcesses:
 
 
 def run_job(job: Job, work: Work) -> RunResult:
-    """Run one job. Raises SweepError, which names it."""
+    """Run one job in a worker. Raises SweepError, which names the job."""
     try:
         return work(job)
     except Exception as error:  # noqa: BLE001 - the sweep reports it and ends
@@ -200,9 +211,9 @@ def run_job(job: Job, work: Work) -> RunResult:
 
 
 def _why(error: Exception) -> str:
+    """Why a replay failed: the text of an error of Roost, or a bug's error with its place."""
     text = str(error) or "no details"
     package = type(error).__module__.partition(".")[0]
-    # Roost's own errors are written for people; of others the place helps.
     if package in {"roost", "roost_core", "roost_lab", "generator", "webhook"}:
         return text
     frames = traceback.extract_tb(error.__traceback__)

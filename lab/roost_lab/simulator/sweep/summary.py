@@ -1,6 +1,4 @@
-"""Sum up a sweep's results: each figure as median and range over seeds, its bound, and policies
-compared by seed.
-"""
+"""Sum up a sweep's results: figures over seeds with their bounds, and policies seed by seed."""
 
 from __future__ import annotations
 
@@ -21,14 +19,17 @@ class Value(NamedTuple):
     median: float
     least: float
     greatest: float
-    # In the order of Summary.seeds.
-    each: tuple[float, ...]
-    # Its bound's median; None: none is known.
+    # A value for each seed in which the figure occurs, in the order of Summary.seeds.
+    by_seed: tuple[float, ...]
+    # The median of the bounds of all seeds; None: none is known.
     bound: float | None
 
 
 class FigureChange(NamedTuple):
-    """One figure of a policy as a share of the first policy's, less one, seed by seed."""
+    """How much more one figure of a policy is than the first policy's, over seeds.
+
+    Each is a share of the first policy's figure in the same seed: -0.1 is 10 % less.
+    """
 
     median: float
     least: float
@@ -37,15 +38,15 @@ class FigureChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorldSetting:
-    """One setting of the sweep."""
+    """The assumptions of one world of the sweep."""
 
-    # What differs from the usual assumptions.
+    # Assumption -> its value, of those that differ from the usual assumptions.
     setting: Mapping[str, Any]
     assumptions: Assumptions
 
     @property
     def name(self) -> str:
-        """What it is called, for people."""
+        """The world's name for people: what differs from the usual assumptions."""
         changes = [f"{name}={show_assumption(value)}" for name, value in self.setting.items()]
         return ", ".join(changes) or "as usual"
 
@@ -64,7 +65,10 @@ class Summary:
     runs: Mapping[tuple[int, str], Sequence[RunResult]]
 
     def value(self, key: str, policy: str, world: int = 0) -> Value | None:
-        """One figure; None where it doesn't occur."""
+        """One figure over seeds; None where it occurs in no seed.
+
+        key: of a measure. world: its place in `worlds`.
+        """
         measure = BY_KEY[key]
         runs = self.runs[world, policy]
         read = [measure.read(run) for run in runs]
@@ -76,22 +80,30 @@ class Summary:
             median=median(amounts),
             least=min(amounts),
             greatest=max(amounts),
-            each=tuple(amounts),
+            by_seed=tuple(amounts),
             bound=median(bounds) if bounds else None,
         )
 
     def change(self, key: str, policy: str, world: int = 0) -> FigureChange | None:
-        """Against the first policy, which has the same launches, sizes and boots in each seed; None
-        without amounts.
+        """How a figure changes against the first policy's; None where no seed tells.
+
+        A seed gives all policies the same launches, sizes of images and boot times of nodes. It
+        doesn't tell where the first policy's figure is 0.
         """
         read = BY_KEY[key].read
-        both = zip(self.runs[world, self.policies[0]], self.runs[world, policy], strict=True)
-        pairs = [(read(first), read(run)) for first, run in both]
-        shares = [amount / first - 1 for first, amount in pairs if first and amount is not None]
-        return FigureChange(median(shares), min(shares), max(shares)) if shares else None
+        first_runs = self.runs[world, self.policies[0]]
+        changes = []
+        for first_run, run in zip(first_runs, self.runs[world, policy], strict=True):
+            first_amount = read(first_run)
+            amount = read(run)
+            if first_amount and amount is not None:
+                changes.append(amount / first_amount - 1)
+        if not changes:
+            return None
+        return FigureChange(median(changes), min(changes), max(changes))
 
     def occurring(self) -> list[Measure]:
-        """Figures that aren't zero under every policy."""
+        """The measures that aren't zero under every policy, in the first world."""
         return [measure for measure in MEASURES if self._occurs(measure.key)]
 
     def _occurs(self, key: str) -> bool:
@@ -99,15 +111,16 @@ class Summary:
         return any(value is not None and value.greatest > 0 for value in values)
 
     def varied(self) -> dict[str, list[int]]:
-        """Assumption that differs from the first world's -> places in worlds, the first among
-        them.
+        """Varied assumption -> the places in `worlds` of the worlds that differ in it alone.
+
+        The first world, which has the assumption's base value, is the first of them.
         """
         first = asdict(self.worlds[0].assumptions)
         varied: dict[str, list[int]] = {}
         for place, world in enumerate(self.worlds):
             assumptions = asdict(world.assumptions)
             differing = [name for name in assumptions if assumptions[name] != first[name]]
-            # Of a world that differs in several, none of these is the reason.
+            # A world that differs in several assumptions doesn't show what one of them changes.
             if len(differing) == 1:
                 varied.setdefault(differing[0], [0]).append(place)
         return varied

@@ -159,6 +159,11 @@ def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:
     ]
 
 
+def test_spaces_around_a_varied_assumption_do_not_count() -> None:
+    worlds = make_worlds((), (" sessions =short,mid",))
+    assert [world.setting for world in worlds] == [{}, {"sessions": "short"}]
+
+
 def test_a_world_has_a_name_and_its_assumptions_can_be_changed() -> None:
     (felt,) = make_worlds(("answer_seconds=5",), (), MYBINDER)
     assert felt.setting == {**WORLDS[MYBINDER], "answer_seconds": 5.0}

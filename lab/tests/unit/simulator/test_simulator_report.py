@@ -58,7 +58,7 @@ def test_a_figure_is_the_median_and_range_over_seeds_beside_its_bound() -> None:
     value = one.value("cold", "z2jh")
     assert value is not None
     colds = [run.cold for run in one.runs[0, "z2jh"]]
-    assert value.each == tuple(colds)
+    assert value.by_seed == tuple(colds)
     assert (value.least, value.median, value.greatest) == tuple(sorted(colds))
     assert value.bound == pytest.approx(400 * 0.03)
 
