@@ -253,8 +253,6 @@ def test_the_slowest_starts_say_what_explains_them(tmp_path: Path) -> None:
         *start("no-node", 70, 80),
         fail_record("no-node", 1, {"Insufficient memory": 3, "node(s) had taints": 1}),
         *start("unknown", 1, 60),
-        *start("answers", 1, 2),
-        phase_record("answers", Phase.ANSWERED, BEGIN + 52 * SECOND),
     ]
     rows = tables_of(report_of(tmp_path, records, BEGIN + 3 * HOUR))["slowest_starts"]
     assert [row["cause"] for row in rows] == [
@@ -262,7 +260,6 @@ def test_the_slowest_starts_say_what_explains_them(tmp_path: Path) -> None:
         "downloaded r:1 for 1 min 20 s, most of it behind another download",
         "no node for 1 min 10 s: Insufficient memory (3 nodes), node(s) had taints (1 node)",
         "its containers took 59 s to run; nothing recorded says why",
-        "its server answered 50 s after its containers ran",
     ]
 
 
