@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Final, NamedTuple
 
 from roost.seating.hub import Hub, HubError, Outcome, Result
@@ -18,6 +19,9 @@ from roost.seating.plan import Start
 log = logging.getLogger(__name__)
 
 _MOST_THREADS: Final = 128
+# After asking for so long when ready servers started, a call of `collect` asks no more: a hub that
+# doesn't answer would stop the loop for as long as a request may take, for each server.
+_CONFIRMING_SECONDS: Final = 20.0
 # For how long after a server was ready the hub is asked when the server started.
 _CONFIRM_SECONDS: Final = 60.0
 
@@ -80,6 +84,7 @@ class Starts:
 
     def collect(self, looks: Looks) -> None:
         """Note how the starts went that have ended."""
+        ask_until = monotonic() + _CONFIRMING_SECONDS
         for name, (start, asked_at, future) in list(self.running.items()):
             if not future.done():
                 continue
@@ -89,9 +94,13 @@ class Starts:
                 log.exception("asking for the server of %s failed", name)
                 outcome = Outcome(Result.UNKNOWN, f"asking for it failed ({type(error).__name__})")
             if outcome.result is Result.READY:
+                if monotonic() >= ask_until:
+                    self._unconfirmed.add(name)
+                    continue
                 is_noted = self._note_ready(start, asked_at, outcome, looks)
                 if not is_noted:
-                    # It stays in `running`, and the next call tries again.
+                    # The next call tries again, after the others.
+                    self.running[name] = self.running.pop(name)
                     continue
             del self.running[name]
             self._unconfirmed.discard(name)

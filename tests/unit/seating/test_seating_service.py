@@ -21,6 +21,7 @@ from roost.seating.pace import FAILURE_PAUSE_SECONDS
 from roost.seating.people import MARK_KEY, HubUser, Mark
 from roost.seating.service import SeatingTimes, Service
 from roost.seating.settings import ReleaseFile
+from roost.seating.starts import Looks
 from roost_core.release.bookings import Limits
 from tests.harness.waiting import wait_until
 from tests.unit.seating.fake_hub import FakeHub, stamp
@@ -587,6 +588,35 @@ def test_a_start_whose_user_cannot_be_read_is_given_up_and_casts_no_doubt_on_the
         room.turns(2)
         assert name not in room.service._starts.running
     assert not room.service._starts._unconfirmed
+
+
+def test_a_hub_that_does_not_answer_holds_the_loop_up_for_one_server_a_turn_and_then_for_another(
+    hub: FakeHub, room: Room
+) -> None:
+    room.service.turn()
+    starts = room.service._starts
+    for _, _, future in starts.running.values():
+        future.result(timeout=10)
+    names = sorted(starts.running)
+    assert len(names) >= 2
+    seconds = 0.0
+    asked: list[str] = []
+
+    def hang(name: str) -> HubUser | None:
+        nonlocal seconds
+        seconds += 30.0
+        asked.append(name)
+        raise HubError("no answer")
+
+    with (
+        mock.patch.object(room.service._hub, "user", hang),
+        mock.patch("roost.seating.starts.monotonic", side_effect=lambda: seconds),
+    ):
+        starts.collect(Looks())
+        assert seconds == 30.0
+        starts.collect(Looks())
+    assert len(set(asked)) == 2
+    assert sorted(starts.running) == names
 
 
 @pytest.mark.parametrize(("gap", "is_known"), [(5.0, True), (30.0, False)])
