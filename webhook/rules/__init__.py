@@ -1,4 +1,16 @@
-"""The rules of admission, in one table. docs/architecture.md says how to add a rule."""
+"""The rules of admission, in one table. docs/architecture.md says how to add a rule.
+
+A file for each rule, and the keys of a class (`podClasses.<class>`) that it follows:
+
+- `revision.py`, `scheduler.py` (`scheduler`);
+- `prefer_images.py`, `require_images.py` (`requireImages`), with what they share: `image_gate.py`;
+- `failed_pulls.py`, `warm.py` (`warm`), `home.py` (`home`);
+- `preferred_nodes.py` (`preferredNodeTerms`), `marked_node.py`;
+- `join_and_avoid.py` (`join`, `avoid`);
+- `requests.py` (`resources`).
+
+`contract.py` says what a rule is. `preemption.py` is no rule: two rules ask it.
+"""
 
 from __future__ import annotations
 

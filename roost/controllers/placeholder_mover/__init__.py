@@ -4,5 +4,6 @@
 chooses what to evict. `unneeded_nodes.py` finds nodes that only placeholders use. `node_fitness.py`
 says which nodes are fit. `view.py`: pods and placeholders. `move_memory.py` remembers evictions,
 compares their outcome with the prediction, and backs off after a wrong one. `scheduler_model.py`
-predicts where kube-scheduler would put a placeholder. `settings.py` reads release.json.
+predicts where kube-scheduler would put a placeholder. `settings.py` reads release.json, and
+holds the mover's times, which the values don't have.
 """

@@ -5,8 +5,9 @@ launches, pods and nodes of `entities.py`. `world.py` drives the parts, says how
 on after the last launch, and writes the result (`results.py`, added up in `totals.py`, with
 durations in `histogram.py`). `journal.py`: what is told while it is played. The hub, or all hubs:
 `hub.py`; what each has of its own: `releases.py`. Its pods, as the webhook changes them: `pods.py`,
-`webhook_facts.py`. kube-scheduler: `scheduling.py`. Images: `node_images.py` alone decides when a
-pull begins and ends, and what is on a node's disk; `kubelets.py` reports it, and runs the pullers.
+`webhook_facts.py`. kube-scheduler: `scheduling.py`. Images: `node_images.py` alone decides, for one
+node, when a pull begins and ends (at once when it is requested), and what is on the node's disk;
+what nodes share, `world.py` gives each as it joins; `kubelets.py` reports it, and runs the pullers.
 Builds: `builds.py`. What a node looks like: `node_template.py`; when it is requested and joins:
 `scaling.py`, which runs `cluster_autoscaler.py` or `karpenter.py` (their interface:
 `node_scaler.py`; what fits where: `group_template.py`, `free_room.py`). Placeholders:
