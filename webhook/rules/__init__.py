@@ -2,8 +2,8 @@
 
 A file for each rule, and the keys of a class (`podClasses.<class>`) that it follows:
 
-- `revision.py`, `scheduler.py` (`scheduler`);
-- `prefer_images.py`, `require_images.py` (`requireImages`), with what they share: `image_gate.py`;
+- `revision.py`, `scheduler.py` (`profile`);
+- `prefer_images.py`, `require_images.py` (`imageGate`), with what they share: `image_gate.py`;
 - `failed_pulls.py`, `warm.py` (`warm`), `home.py` (`home`);
 - `preferred_nodes.py` (`preferredNodeTerms`), `marked_node.py`;
 - `join_and_avoid.py` (`join`, `avoid`);
