@@ -30,10 +30,12 @@ def read_folder(path: str) -> Objects:
     files = sorted(
         file for file in folder.rglob("*") if file.suffix in _SUFFIXES and file.is_file()
     )
-    names = [str(file) for file in files if file.name != KUSTOMIZATION]
-    objects = _objects(
-        (name, document) for name in names for document in _documents(read_bytes(name), name)
-    )
+    documents: list[tuple[str, dict[str, object]]] = []
+    for file in files:
+        if file.name != KUSTOMIZATION:
+            name = str(file)
+            documents += [(name, document) for document in _documents(read_bytes(name), name)]
+    objects = _objects(documents)
     if not objects and not is_ours(folder):
         raise UsageError(
             f"{path}: holds no manifest (*.yaml, *.yml, *.json). Give a folder of manifests."

@@ -160,7 +160,7 @@ class Pod:
     limits: tuple[tuple[str, int], ...] = ()
     # It has an activeDeadlineSeconds.
     has_deadline: bool = False
-    # Empty unless the reader was told to keep them.
+    # Empty unless the pod's reader keeps them.
     containers: tuple[ContainerState, ...] = ()
     # A scheduler pre-empted it.
     preempted: bool = False

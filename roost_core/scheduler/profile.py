@@ -131,7 +131,7 @@ def read_each_profile(
             faults[name] = error
         except (TypeError, AttributeError, KeyError) as error:
             faults[name] = ProfileError(
-                f"profile {name}: its shape is none of a KubeSchedulerConfiguration ({error})"
+                f"profile {name}: it isn't shaped as KubeSchedulerConfiguration says ({error})"
             )
     return profiles, faults
 

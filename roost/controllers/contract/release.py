@@ -59,7 +59,7 @@ class ReleaseDocument(ReleaseSettings):
         return is_on and bool(self.placeholder_sets) and self.evictions_per_minute > 0
 
     @property
-    def tells_start_notices(self) -> bool:
+    def shows_start_notices(self) -> bool:
         """Whether users are told what their server waits for."""
         notices = self.read.mapping(self.document.get("startNotices"), "startNotices")
         return notices.get("enabled") is True

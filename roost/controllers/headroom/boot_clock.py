@@ -42,7 +42,7 @@ class BootClock:
 
     @classmethod
     def begun(cls, now: float) -> BootClock:
-        """Return a clock that knows nothing of before."""
+        """Return a clock that starts now. now: Unix time."""
         return cls(looked_at=now, busy_at=now)
 
     def after_look(

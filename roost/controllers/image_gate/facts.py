@@ -398,11 +398,13 @@ def _find_unattended(
 ) -> Mapping[str, float]:
     """Return the absent images that no puller's pod is there to pull, and since when."""
     since = observed.before.unattended_since if observed.before is not None else _NO_TIMES
-    names = [image.normalised for image in absent]
+    attended: set[str] = set()
+    for pod in observed.evidence:
+        attended.update(pod.images)
     return {
-        name: since.get(name, observed.context.now.steady)
-        for name in names
-        if not any(name in pod.images for pod in observed.evidence)
+        image.normalised: since.get(image.normalised, observed.context.now.steady)
+        for image in absent
+        if image.normalised not in attended
     }
 
 
@@ -412,12 +414,12 @@ def _find_faults(
     """Return why missing images can't be pulled. If several pods report it, the last counts."""
     if not missing:
         return _NO_FAULTS
-    return {
-        image.normalised: pod.faults[image.normalised]
-        for image in missing
-        for pod in observed.evidence
-        if image.normalised in pod.faults
-    }
+    faults: dict[str, PullFault] = {}
+    for image in missing:
+        for pod in observed.evidence:
+            if image.normalised in pod.faults:
+                faults[image.normalised] = pod.faults[image.normalised]
+    return faults
 
 
 def _find_unwanted(observed: ObservedNode, wanted: tuple[ManagedImage, ...]) -> Mapping[str, float]:

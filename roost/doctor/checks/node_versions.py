@@ -26,7 +26,7 @@ def check(install: Install) -> CheckReport:
     if shown_minors:
         yield f"kubelets {', '.join(shown_minors)} on {', '.join(architectures)}"
     else:
-        yield "no kubelet told its version"
+        yield "no kubelet reports its version"
     major, newest = install.release.kube_minor
     supported = {(major, newest - older) for older in range(_OLDER + 1)}
     unsupported = [

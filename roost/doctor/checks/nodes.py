@@ -4,6 +4,7 @@ from roost.doctor.conditions import State, conditions
 from roost.doctor.evidence import age_seconds, count, labelled, node_age_seconds, path_of, some
 from roost.doctor.findings import CheckReport, warning
 from roost.doctor.install import Install
+from roost_core.objects.node import Node
 from roost_core.placement.kubelet_pulls import LONGEST_PULL_SECONDS
 from roost_core.placement.labels import PULLING, pulled_prefix
 
@@ -11,25 +12,28 @@ from roost_core.placement.labels import PULLING, pulled_prefix
 def check(install: Install) -> CheckReport:
     prefix = pulled_prefix(install.release.name, install.release.namespace)
     yield count(len(install.nodes), "node")
-    waiting = [
-        node
-        for node in install.nodes
-        if any(key.startswith(prefix) and value == PULLING for key, value in node.labels.items())
-        and node_age_seconds(install, node) > LONGEST_PULL_SECONDS
+    pulling = [node for node in install.nodes if _is_pulling(node, prefix)]
+    pulling_for_long = [
+        node for node in pulling if node_age_seconds(install, node) > LONGEST_PULL_SECONDS
     ]
-    if not waiting:
+    if not pulling_for_long:
         return
     recent = _nodes_with_recent_puller_pods(install)
-    old = [node.name for node in waiting if node.name not in recent]
+    overdue = [node.name for node in pulling_for_long if node.name not in recent]
     # After a change of a puller, its DaemonSet serves one node after the other.
-    if old and not _has_changed(install):
+    if overdue and not _has_changed(install):
         yield warning(
-            f"{count(len(old), 'node')} without an image that users need, for more than"
-            f" {LONGEST_PULL_SECONDS / 60:.0f} minutes: {some(old)}.",
+            f"{count(len(overdue), 'node')} without an image that users need, for more than"
+            f" {LONGEST_PULL_SECONDS / 60:.0f} minutes: {some(overdue)}.",
             "kubectl describe node shows Roost's Events. Does the puller run there, and can the"
             " node pull it?",
             follows=conditions(State.UNLED, "controllers") | conditions(State.BROKEN, "puller"),
         )
+
+
+def _is_pulling(node: Node, prefix: str) -> bool:
+    """Whether a label of the node, with this prefix, says that the node is pulling an image."""
+    return any(key.startswith(prefix) and value == PULLING for key, value in node.labels.items())
 
 
 def _nodes_with_recent_puller_pods(install: Install) -> set[str]:

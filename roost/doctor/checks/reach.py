@@ -102,12 +102,13 @@ def _find_unlabelled(install: Install, rules: list[NodeRules]) -> CheckReport:
             continue
         holders = [node for node in install.nodes if node.labels.get(key) == value]
         pools = {_pool(node) for node in holders} - {""}
-        lacking = [
-            node.name
-            for node in install.nodes
-            if key not in node.labels
-            and (_pool(node) in pools or ((key, value) in of_all_users and _is_dedicated(node)))
-        ]
+        taint_shows_it = (key, value) in of_all_users
+        lacking: list[str] = []
+        for node in install.nodes:
+            if key in node.labels:
+                continue
+            if _pool(node) in pools or (taint_shows_it and _is_dedicated(node)):
+                lacking.append(node.name)
         if holders and lacking:
             labels = [f"kubectl label node {name} {key}={value}" for name in lacking[:_MOST_SHOWN]]
             yield warning(

@@ -16,9 +16,11 @@ def check(install: Install) -> CheckReport:
     mode = install.values["imageGate"]["mode"]
     roost_removes_it = mode == "startupTaint" and install.component("controllers") is not None
     yield "startup taints of nodes and NodePools"
-    pools = (install.client.find(NODE_POOLS) or {}).get("items", [])
-    specs = ((pool["spec"].get("template") or {}).get("spec") or {} for pool in pools)
-    keys = {taint["key"] for spec in specs for taint in spec.get("startupTaints") or []}
+    # Keys of the startup taints that NodePools give.
+    keys: set[str] = set()
+    for pool in (install.client.find(NODE_POOLS) or {}).get("items", []):
+        node_spec = (pool["spec"].get("template") or {}).get("spec") or {}
+        keys.update(taint["key"] for taint in node_spec.get("startupTaints") or [])
     if taint_of_roost in keys and not roost_removes_it:
         yield error(
             f"A NodePool gives its nodes the startup taint {taint_of_roost}, and nobody takes it"
@@ -26,13 +28,14 @@ def check(install: Install) -> CheckReport:
             "Set imageGate.mode: startupTaint, with the controllers on, or take the taint out of"
             " the NodePool.",
         )
-    stuck = [
-        f"{node.name} ({taint.key})"
-        for node in install.nodes
-        for taint in node.taints
-        if (taint.key.startswith(STARTUP_PREFIXES) or taint.key in keys)
-        and node_age_seconds(install, node) > _START_SECONDS
-    ]
+    stuck: list[str] = []
+    for node in install.nodes:
+        if node_age_seconds(install, node) > _START_SECONDS:
+            stuck += [
+                f"{node.name} ({taint.key})"
+                for taint in node.taints
+                if taint.key.startswith(STARTUP_PREFIXES) or taint.key in keys
+            ]
     if stuck:
         yield warning(
             f"{count(len(stuck), 'startup taint')} still there {_START_SECONDS / 60:.0f} minutes"

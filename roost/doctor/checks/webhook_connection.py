@@ -289,14 +289,14 @@ def _date(seconds: float) -> str:
 
 
 def _has_ready_address(install: Install, service: str) -> bool:
+    """Whether a Service of the release's namespace has a ready pod."""
     path = f"/apis/discovery.k8s.io/v1/namespaces/{install.release.namespace}/endpointslices"
     slices = list_all(
         install.client, path, {"labelSelector": f"kubernetes.io/service-name={service}"}
     )
-    endpoints = [
-        endpoint for endpoint_slice in slices for endpoint in endpoint_slice.get("endpoints") or []
-    ]
-    return any(
-        endpoint["addresses"] and (endpoint.get("conditions") or {}).get("ready", True)
-        for endpoint in endpoints
-    )
+    for endpoint_slice in slices:
+        for endpoint in endpoint_slice.get("endpoints") or []:
+            is_ready = (endpoint.get("conditions") or {}).get("ready", True)
+            if endpoint["addresses"] and is_ready:
+                return True
+    return False

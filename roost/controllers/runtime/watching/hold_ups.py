@@ -17,7 +17,7 @@ class WatchedHoldUps(Watched[HoldUp]):
         self, watches: Watches, release: ReleaseDocument, on_minor_change: Callable[[], None]
     ) -> None:
         super().__init__(None)
-        if release.tells_start_notices:
+        if release.shows_start_notices:
             without_others = "".join(f",reason!={reason}" for reason in OTHER_WARNINGS)
             self.cache = watches.add(
                 ListWatch(

@@ -56,11 +56,11 @@ def _is_scaled_by_us(metadata: JSONObject) -> bool:
 
     False for the number 0: the API server doesn't note who wrote it.
     """
-    return any(
-        entry.get("manager") == CONTROLLERS_MANAGER
-        and "f:replicas" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
-        for entry in metadata.get("managedFields") or ()
-    )
+    for entry in metadata.get("managedFields") or ():
+        spec_fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+        if entry.get("manager") == CONTROLLERS_MANAGER and "f:replicas" in spec_fields:
+            return True
+    return False
 
 
 def _is_rolling(metadata: JSONObject, status: JSONObject) -> bool:
