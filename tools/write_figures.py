@@ -95,6 +95,8 @@ def blocks() -> Mapping[str, Callable[[], str]]:
 
 # A part of Roost, or all of it, is told of hubs where a figure changes by so many percent or more.
 TOLD_CHANGE: Final = 5.0
+# In percent: from here on, a change is told as "x3".
+MANY_TIMES: Final = 150.0
 # Sizes of disks, in GB, of which thresholds are told.
 TOLD_DISKS: Final = ("200", "1000")
 # Assumptions in which hubs differ most. `assumptions.py` tells of all.
@@ -338,43 +340,61 @@ def ranges(name: str) -> str:
 def ablation() -> str:
     """What Roost changes, what goes with each of its parts, and what optional parts add.
 
-    Of a part only hubs are told where one figure changes by TOLD_CHANGE or more.
+    Of a part only hubs are told where one figure changes by TOLD_CHANGE or more. The command prints
+    rows of hub, placeholders, part, and changes as a median with its least and greatest.
     """
     results = read_results("ablation")
     table = results.tables[0]
-    if AGAINST_HUB not in {row[0] for row in table.rows}:
-        # Measured anew: the command prints a row for each hub and part.
-        return _as_measured("ablation")
-    hubs = table.headings[1:]
+    told = [table.headings.index(name) for name in ("cold starts", "wait p95", "node-hours")]
     against_hub: list[list[str]] = []
     without: list[list[str]] = []
     added: list[list[str]] = []
+    hub = ""
     for row in table.rows:
-        for hub, cell in zip(hubs, row[1:], strict=True):
-            if row[0] == AGAINST_HUB:
-                against_hub.append([hub, *cell.split(", ")])
-            elif row[0].startswith(LEARNING):
-                # Learning is told from whole terms.
-                continue
-            elif cell and any(_is_told(figure) for figure in cell.split(", ")):
-                rows = added if row[0] in OPT_IN else without
-                rows.append([row[0], hub, *cell.split(", ")])
+        hub = row[0] or hub
+        part = row[2]
+        changes = [_median_change(row[column]) for column in told]
+        if part == AGAINST_HUB:
+            against_hub.append([hub, *changes])
+        elif part == LEARNING:
+            # Learning is told from whole terms.
+            continue
+        elif any(_is_told(change) for change in changes):
+            rows = added if part in OPT_IN else without
+            rows.append([part, hub, *changes])
     figures = ["cold starts, %", "wait p95, %", "node-hours, %"]
     parts = [
         "Roost's defaults, against zero-to-jupyterhub's:",
         _markdown(["hub", *figures], against_hub),
         "Roost without one part, against Roost's defaults:",
-        _markdown(["part that is away", "hub", *figures], _without_repeats(without)),
-        "Roost with a part that is off by default, against Roost's defaults:",
-        _markdown(["part that is added", "hub", *figures], _without_repeats(added)),
-        _source(results),
+        _markdown(["part that is away", "hub", *figures], _by_part(without)),
     ]
-    return "\n\n".join(parts)
+    if added:
+        parts += [
+            "Roost with a part that is off by default, against Roost's defaults:",
+            _markdown(["part that is added", "hub", *figures], _by_part(added)),
+        ]
+    return "\n\n".join([*parts, _source(results)])
 
 
-def _is_told(figure: str) -> bool:
+def _median_change(cell: str) -> str:
+    """The median of "+20.4 % (+5.6 to +27.6)", as "+20". From three times as many on: "x6"."""
+    percent = float(cell.partition(" %")[0])
+    if percent >= MANY_TIMES:
+        return f"x{1 + percent / 100:.0f}"
+    rounded = round(percent)
+    return f"{rounded:+}" if rounded else "0"
+
+
+def _is_told(change: str) -> bool:
     """Whether a change in percent is large. "x6", six times as much, is."""
-    return figure.startswith("x") or abs(float(figure)) >= TOLD_CHANGE
+    return change.startswith("x") or abs(float(change)) >= TOLD_CHANGE
+
+
+def _by_part(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The rows of each part together, the part named in its first row only."""
+    parts = list(dict.fromkeys(row[0] for row in rows))
+    return _without_repeats(sorted(rows, key=lambda row: parts.index(row[0])))
 
 
 def _without_repeats(rows: Sequence[Sequence[str]]) -> list[list[str]]:
