@@ -61,8 +61,9 @@ _KEYS: Final = (
     "extra",
     "timestamp",
 )
-# Phase -> the endpoint and event of its lines. Only Roost writes the line of the creation.
+# The event of the line that only Roost writes: the pod's creation.
 _PENDING: Final = "Pending"
+# Phase -> the endpoint and event of its lines.
 _LINES: Final[Mapping[Phase, tuple[str, str]]] = {
     Phase.CREATED: ("podAdd", _PENDING),
     Phase.SCHEDULED: ("bindingCycle", "BindingSuccess"),
