@@ -32,6 +32,7 @@ A wait ends when containers run. Who never gets a server is counted as 999 s. Wh
 If `none` and `imported` are both played, the goals are judged for each autoscaler. A broken goal is
 exit status 1. One goal is of the whole term: what the controllers tell that learning cost, against
 the true difference between `imported` and `none`. What they tell that it saved stands beside it.
+`none` is played several times for this goal, because its node-hours depend on chance (`--draws`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -91,6 +93,8 @@ IMAGES: Final = ROOT / "docs" / "images"
 MOST_WEEKS: Final = 26
 # Without `--arms`.
 USUAL_ARMS: Final = (NONE, FIXED, IMPORTED, ORACLE)
+# Of `none`, which is quickly played.
+USUAL_DRAWS: Final = 6
 # Arms that several hubs may have.
 HUBS_ARMS: Final = (NONE, FIXED, IMPORTED)
 FIRST_WEEK_ARMS: Final = (NONE, IMPORTED, BOOKED, KNOWN)
@@ -122,6 +126,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--learning-hubs", type=_at_least_one, metavar="N", help=learning)
     by_size = "as imported: a set for each size of seat, all on the same nodes; arms as of --hubs"
     add("--sets-by-size", action="store_true", help=by_size)
+    draws = f"of chance, for the mean of `none`: replays of each seed. Default: {USUAL_DRAWS}"
+    add("--draws", type=_at_least_one, default=USUAL_DRAWS, metavar="N", help=draws)
     add("--jobs", type=_at_least_one, default=sweep.usual_workers(), help="processes at once")
     add("--dask", metavar="ADDRESS", help="of a scheduler: play on its workers instead")
     kept = "keep replays in this file of JSON lines, and play only what it lacks"
@@ -246,12 +252,19 @@ def read_learn(words: Sequence[str]) -> tuple[Learn, ...]:
 
 def jobs_of(options: argparse.Namespace) -> list[Job]:
     """What to play, one seed after the other."""
-    return [
-        _job(options, seed, arm, autoscaler)
-        for seed in options.seeds
-        for autoscaler in options.autoscalers
-        for arm in options.arms
-    ]
+    jobs = []
+    for seed in options.seeds:
+        for autoscaler in options.autoscalers:
+            for arm in options.arms:
+                job = _job(options, seed, arm, autoscaler)
+                jobs += [replace(job, draw=draw) for draw in range(_draws_of(options, arm))]
+    return jobs
+
+
+def _draws_of(options: argparse.Namespace, arm: str) -> int:
+    """How often an arm of a seed is played."""
+    is_compared = arm == NONE and IMPORTED in options.arms and not options.first_week
+    return options.draws if is_compared else 1
 
 
 def _job(options: argparse.Namespace, seed: int, arm: str, autoscaler: str) -> Job:
@@ -320,7 +333,12 @@ def _compare(options: argparse.Namespace) -> int:
     done = play_all(jobs, spread, options.results, begin=progress.begin, report=progress.end)
     runs: dict[str, dict[str, dict[int, Run]]] = {}
     for job in jobs:
-        runs.setdefault(job.autoscaler, {}).setdefault(job.arm, {})[job.seed] = done[job]
+        by_seed = runs.setdefault(job.autoscaler, {}).setdefault(job.arm, {})
+        if job.draw == 0:
+            by_seed[job.seed] = done[job]
+        else:
+            first = by_seed[job.seed]
+            by_seed[job.seed] = replace(first, other_draws=(*first.other_draws, done[job]))
     if options.first_week:
         print(f"First week:\n\n{show_first_week(runs)}")
         return 0

@@ -66,6 +66,8 @@ SET_NAME: Final = "default"
 MOST_PEOPLE: Final = 500
 # Of the namespaces of hubs that share nodes.
 POOL_LABELS: Final = {"hub.jupyter.org/pool": "users"}
+# Between the seeds of two draws of a term: more than anybody's seeds.
+DRAW_SEEDS: Final = 100_003
 # Weeks of a term unless told otherwise.
 USUAL_WEEKS: Final = 5
 
@@ -103,6 +105,8 @@ class Job:
     learning_hubs: int | None = None
     # As imported: a set for each size of seat, which all use the same nodes.
     sets_by_size: bool = False
+    # With another number, other chance decides, such as how long each node boots.
+    draw: int = 0
     # Fingerprint of the code: a worker with other code refuses the job.
     code: str = ""
 
@@ -113,7 +117,8 @@ class Job:
         return json.dumps(options, sort_keys=True)
 
     def __str__(self) -> str:
-        return f"seed {self.seed}, {self.arm}, {self.autoscaler}"
+        draw = f", draw {self.draw + 1}" if self.draw else ""
+        return f"seed {self.seed}, {self.arm}{draw}, {self.autoscaler}"
 
 
 @cache
@@ -364,7 +369,8 @@ def world_of(job: Job, policy: Policy) -> World:
         without = policy_of(term_of_job(job), job.arm, shares_pool=True, sizes=None)
         others = dict.fromkeys(hubs[job.learning_hubs :], without)
     assumed = make_assumptions(options, "options")
-    return World(policy, assumed, job.seed, hubs, others=others)
+    chance = job.seed + job.draw * DRAW_SEEDS
+    return World(policy, assumed, chance, hubs, others=others)
 
 
 def _seats(attempts: Sequence[Attempt], policy: Policy) -> list[Attempt]:

@@ -323,7 +323,8 @@ def test_the_picture_has_a_panel_for_each_arm_and_is_well_formed() -> None:
 
 def command(monkeypatch: pytest.MonkeyPatch, fake: Fake, *arguments: str) -> int:
     monkeypatch.setattr(benchmark, "spread_of", lambda _jobs, _dask: fake)
-    return main(["--seeds", "3-4", "--autoscalers", KARPENTER, *arguments])
+    usual = ["--seeds", "3-4", "--autoscalers", KARPENTER, "--draws", "1"]
+    return main([*usual, *arguments])
 
 
 def test_tables_tell_medians_and_worst_seeds_and_a_broken_goal_is_the_exit_status(
@@ -345,6 +346,24 @@ def test_tables_tell_medians_and_worst_seeds_and_a_broken_goal_is_the_exit_statu
     assert "broken karpenter: late, exam apart: median 2.00 % (at most 1)" in told
     assert command(monkeypatch, fake, "--arms", IMPORTED) == 0
     assert "Goals" not in capsys.readouterr().out
+
+
+def test_the_hub_alone_is_played_with_several_draws_of_chance(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake = Fake()
+    assert command(monkeypatch, fake, "--arms", NONE, IMPORTED, "--draws", "2") == 0
+    for seed in (3, 4):
+        assert f"seed {seed}, {NONE}, draw 2, {KARPENTER}" in fake.played
+    assert len(fake.played) == 6
+    # Tables count a seed once.
+    assert "| karpenter  | none         | 2     |" in capsys.readouterr().out
+    assert command(monkeypatch, fake, "--arms", NONE, "--draws", "2") == 0
+    assert len(fake.played) == 8
+    job = Job(4, NONE, KARPENTER, weeks=2)
+    first, second = (playing.play(replace(job, draw=draw)) for draw in (0, 1))
+    assert first.node_hours != second.node_hours
+    assert first.later.everybody.starts == second.later.everybody.starts
 
 
 @pytest.mark.parametrize(

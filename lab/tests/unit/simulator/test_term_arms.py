@@ -162,6 +162,11 @@ def test_what_is_told_of_learning_is_judged_by_both_arms_whole_replays() -> None
         " (seed 2, at most 25)"
     )
     assert "| karpenter  | 2    | 72.0" in figures.show_told(runs)
+    # The truth is the difference to the mean of all draws of the hub alone.
+    draws = (run_of(48.0, 99.0), run_of(46.0, 101.0), run_of(56.0, 97.0))
+    drawn = {1: replace(none[1], other_draws=draws)}
+    assert figures.node_hours_error(imported, drawn) == pytest.approx({1: 100 - 100 * 9 / 11.5})
+    assert figures.saved_hours_error(imported, drawn) == pytest.approx({1: 10.0})
     silent = {1: run_of(10.0, 105.0)}
     assert len(figures.judge({KARPENTER: {NONE: none, IMPORTED: silent}})) == 3
     assert figures.show_told({KARPENTER: {NONE: none, IMPORTED: silent}}) == ""
