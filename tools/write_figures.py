@@ -45,6 +45,8 @@ _BEGIN: Final = re.compile(rf"<!-- (?P<name>[a-z-]+): written by {re.escape(WRIT
 TERMS: Final = {Autoscaler.CLUSTER_AUTOSCALER: "term", Autoscaler.KARPENTER: "term-karpenter"}
 # Terms of a university of ten times their size.
 LARGE_TERMS: Final = "term-large"
+# Terms that no part of Roost was made with.
+DRAWN_TERMS: Final = "term-drawn"
 # What a node-hour costs on pages that tell money.
 NODE_HOUR: Final = 0.40
 GPU_NODE_HOUR: Final = 3.00
@@ -53,7 +55,7 @@ FEWEST_TERMS: Final = 5
 # How pages call the arms of `benchmarks.term`.
 ARMS: Final = {NONE: "none", FIXED: "always 25", IMPORTED: "learned", ORACLE: "known to the second"}
 # Which table of the results of `benchmarks.term` is of what.
-FIRST, LATER, AGAINST = 0, 1, 2
+FIRST, LATER, AGAINST, TOLD = 0, 1, 2, 3
 
 
 def blocks() -> Mapping[str, Callable[[], str]]:
@@ -61,7 +63,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
     as_measured = {
         name: partial(_as_measured, name)
         for name in sorted(file.stem for file in FOLDER.glob("*.json"))
-        if name not in (*TERMS.values(), LARGE_TERMS)
+        if name not in (*TERMS.values(), LARGE_TERMS, DRAWN_TERMS)
     }
     return as_measured | {
         "gains": gains,
@@ -70,6 +72,8 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "learned-later": learned_later,
         "learned-karpenter": partial(learned_later, TERMS[Autoscaler.KARPENTER]),
         "learned-large": partial(learned_later, LARGE_TERMS),
+        "learned-drawn": partial(learned_later, DRAWN_TERMS),
+        "told-cost": told_cost,
         "gpu-course": gpu_course,
         "timetable-by-chance": timetable_by_chance,
         "known-before": first_week,
@@ -147,6 +151,17 @@ def learned_later(name: str = TERMS[Autoscaler.CLUSTER_AUTOSCALER]) -> str:
     head += ["p95, s", "most nodes"]
     head += ["node-hours", "against none, %", "worst term"]
     return f"{_markdown(head, rows)}\n\n{_source(term)}"
+
+
+def told_cost() -> str:
+    """What learning cost each of the drawn terms, as controllers tell it, and in truth."""
+    term = read_results(DRAWN_TERMS)
+    table = term.tables[TOLD]
+    # "true" and "wrong by, %" also stand before, of the hours saved.
+    first = table.headings.index("node-hours, told")
+    seed = table.headings.index("seed")
+    rows = [[row[seed], *row[first:]] for row in table.rows]
+    return f"{_markdown(['seed', 'told', 'true', 'wrong by, %'], rows)}\n\n{_source(term)}"
 
 
 def _later_cells(row: Mapping[str, str]) -> list[str]:

@@ -47,6 +47,10 @@ QUESTIONS: Final[dict[str, str]] = {
         "python -m benchmarks.term --seeds 1-20 --arms none imported --autoscalers karpenter"
         " --results build/term.jsonl"
     ),
+    "term-drawn": (
+        "python -m benchmarks.term --seeds 2189,2692,2927,3630,3846,4282,4861,5032"
+        " --arms none imported --autoscalers cluster-autoscaler --results build/term.jsonl"
+    ),
     "term-large": (
         "python -m benchmarks.term --seeds 1-2 --arms none imported --variants ten-times"
         " --autoscalers cluster-autoscaler --results build/term-large.jsonl"

@@ -298,3 +298,18 @@ def test_a_questions_command_is_a_benchmark_with_those_options(command: str) -> 
     assert [option for option in sorted(options) if f'"{option}"' not in source] == []
     # What it measures is found in what it prints, not in what it says on the way.
     assert "print(" in source
+
+
+def test_what_learning_cost_is_told_in_node_hours_alone(folder: Path) -> None:
+    nothing = FigureTable(("a",), ())
+    head = ("autoscaler", "seed", "hours not waited, told", "true", "wrong by, %")
+    told = FigureTable(
+        (*head, "node-hours, told", "true", "wrong by, %"),
+        (("karpenter", "7", "1.0", "2.0", "50", "+30.0", "+40.0", "25"),),
+    )
+    tables = (nothing, nothing, nothing, told)
+    results.write_results(
+        write_figures.DRAWN_TERMS, Results("python -m x", "abc", "2026-11-28", tables)
+    )
+    assert "| seed | told | true | wrong by, % |" in write_figures.told_cost()
+    assert "| 7 | +30.0 | +40.0 | 25 |" in write_figures.told_cost()
