@@ -26,7 +26,7 @@ def check(report: LintReport, _release: Release) -> None:
                 " docs/install-helm.md#the-image."
             )
             report.hint(path, reason, fix)
-    works = (
+    can_have_warm_sets = (
         child(values, "admission", "mode") == "webhook"
         and child(values, "webhook", "readNodes") is True
     )
@@ -40,7 +40,7 @@ def check(report: LintReport, _release: Release) -> None:
     # is told not to.
     tools = ("singleuser", "networkTools", "image", "name")
     if (
-        works
+        can_have_warm_sets
         and has_set
         and child(values, "prePuller", "enabled")
         and lists_users

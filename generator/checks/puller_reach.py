@@ -32,7 +32,7 @@ def check(report: LintReport, _release: Release) -> None:
     if not _has_images(mapping(singleuser), mapping(puller)):
         return
     with report.part():
-        _lint_whose(report)
+        _lint_puller_pods(report)
     if child(puller, "enabled") is not True:
         return
     for lint in (_lint_narrower, _lint_unpulled_profiles, _lint_secrets):
@@ -63,8 +63,10 @@ def _has_images(singleuser: Values, puller: Values) -> bool:
     return any(sources)
 
 
-def _lint_whose(report: LintReport) -> None:
-    """Check that some puller runs: the gate depends on it."""
+def _lint_puller_pods(report: LintReport) -> None:
+    """Check imageGate.pullerPods: that some puller runs, on which the gate depends, and that the
+    hub's single puller reaches the nodes of every profile.
+    """
     mode = child(report.values, "imageGate", "mode")
     whose = child(report.values, "imageGate", "pullerPods")
     is_on = child(report.values, "prePuller", "enabled")

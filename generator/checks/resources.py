@@ -75,10 +75,10 @@ def _lint_users(report: LintReport) -> None:
             _lint_extended(report, path, resources, overridden)
 
 
-def _is_for_others(placeholder_set: ListedSet, *users_nodes: object) -> bool:
-    """Whether a set names other nodes than these: users of other profiles go there."""
+def _is_for_others(placeholder_set: ListedSet, *selectors: object) -> bool:
+    """Whether a set names nodes by none of these selectors: users of other profiles go there."""
     named = placeholder_set.named
-    return "nodeSelector" in named and named["nodeSelector"] not in users_nodes
+    return "nodeSelector" in named and named["nodeSelector"] not in selectors
 
 
 def _guarantees(singleuser: Values, overridden: Sequence[Values]) -> dict[str, object]:

@@ -382,9 +382,9 @@ def _shared_sets(hubs: Iterable[ImportedHub], usual: Values) -> list[_SharedSet]
                 if value != usual.get(key):
                     nodes_and_size.setdefault(key, value)
             replicas = int(nodes_and_size.pop("replicas", 0) or 0)
-            whole_set = shared.setdefault(to_json(nodes_and_size), _SharedSet(nodes_and_size))
-            whole_set.replicas += replicas
-            whole_set.hubs.append(hub.name)
+            shared_set = shared.setdefault(to_json(nodes_and_size), _SharedSet(nodes_and_size))
+            shared_set.replicas += replicas
+            shared_set.hubs.append(hub.name)
     return list(shared.values())
 
 
@@ -403,7 +403,7 @@ def _by_pool(shared: Iterable[_SharedSet]) -> dict[str, list[_SharedSet]]:
 
 
 def _hubs_it_stands_for(shared_set: _SharedSet, pool: Sequence[_SharedSet]) -> list[str]:
-    """The set's hubs. The first set of a pool stands for those that keep no room, too.
+    """Its own hubs; for a pool's first set, also those of the pool's sets with 0 replicas.
 
     pool: the sets of its nodes.
     """
@@ -483,7 +483,7 @@ def _leaves(values: Values, path: HubPath = ()) -> Iterator[HubPath]:
         here = (*path, key)
         if here in _UNITED:
             continue
-        # Parts of different hubs' profiles make no profile: they are one value.
+        # scheduler.profiles counts as one value: a mix of hubs' parts is no profile.
         is_profiles = here == ("scheduler", "profiles")
         if isinstance(value, dict) and value and not is_profiles:
             yield from _leaves(value, here)

@@ -19,7 +19,7 @@ def object_name(hub: HubSection, release: str, name: str, *, in_namespace: bool 
     override = hub.data.get("fullnameOverride", "")
     if isinstance(override, str):
         # Absent, it is an empty text, as in the chart's values.
-        prefix = override if override or in_namespace else release
+        prefix = override or ("" if in_namespace else release)
         return f"{prefix}-{name}" if prefix else name
     # null: names are made of the release's and the chart's.
     given = child(hub.data, "nameOverride")

@@ -8,7 +8,7 @@ keeps.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from generator.checks.placeholders import is_gpu
 from generator.importing.quantities import quantity
@@ -23,6 +23,9 @@ from roost_core.objects.requests import requested
 
 # A kind of user: its title for people, which is a profile and choices; and its pod's traits.
 Kind = tuple[tuple[str, ...], Traits]
+
+# Keys of a placeholder set.
+SetKeys = dict[str, Any]
 
 # A choice whose image nobody can name beforehand: it is typed, or built.
 UNLISTED: Final = "an image of their own"
@@ -41,13 +44,13 @@ _FEW: Final = 8
 # A wrong forecast may fill at most so many usual nodes, if few placeholders fit on each.
 _MOST_NODES: Final = 3
 # An imported set keeps what the hub kept, until the hub's own weeks show that less is enough.
-LEARN: Final[Room] = {"min": 0, "max": MOST_PLACEHOLDERS, "timeZone": "UTC"}
+LEARN: Final[SetKeys] = {"min": 0, "max": MOST_PLACEHOLDERS, "timeZone": "UTC"}
 # Why a set has no replicas of its own: each is a node with a device, or most of one.
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
 # Values of a label by which nodes have no such thing, in lower case.
 _FALSE: Final = ("false", "no", "none", "0")
 # An hour of a node with a GPU costs 0.5 to 4 on the large clouds, for courses mostly 1 to 3.
-GPU_PRICES: Final[Room] = {"waitingHour": 4, "nodeHour": 3}
+GPU_PRICES: Final[SetKeys] = {"waitingHour": 4, "nodeHour": 3}
 COSTLY: Final = (
     "0 replicas: each would cost a node with {}. Before a course that comes each week their number"
     " is learned, with 3 as the price of a node-hour: set prices.nodeHour to yours, and max to the"
@@ -82,7 +85,7 @@ def pool_sets(
     taken: Collection[str],
     zone: str,
     containers: Traits,
-) -> list[tuple[Room, str]]:
+) -> list[tuple[SetKeys, str]]:
     """One placeholder set for each pool to which a profile or a choice leads, in their order, and
     why it is as it is. The pool of the default profile has its set already.
 
@@ -123,7 +126,7 @@ def pool_sets(
         if device:
             why += f" {why_none(device)}"
         most = most_of(room, device, child(now, "events", "activeServerLimit"))
-        entry: Room = {"name": name, "replicas": 0 if device else 1}
+        entry: SetKeys = {"name": name, "replicas": 0 if device else 1}
         entry |= learning(device, most, zone)
         if room["resources"]:
             entry["resources"] = room["resources"]
@@ -132,7 +135,7 @@ def pool_sets(
     return sets
 
 
-def learning(device: str, most: int = LEARN["max"], zone: str = LEARN["timeZone"]) -> Room:
+def learning(device: str, most: int = LEARN["max"], zone: str = LEARN["timeZone"]) -> SetKeys:
     """How a set learns its number, as keys of it. device: of `device_of`; most: of `most_of`."""
     prices = {"prices": dict(GPU_PRICES)} if is_gpu(device) else {}
     return {"learn": {**LEARN, "max": most, "timeZone": zone}, **prices}
@@ -223,7 +226,8 @@ def kinds_of(
             choices.append((UNLISTED, child(option, "unlisted_choice")))
         kind_of_key: dict[KindKey, Kind] = {}
         for choice_name, choice in choices:
-            # So few that this option leaves at most `most` kinds, but always the usual choices.
+            # Each choice is combined with so many earlier kinds that at most `most` come of it, and
+            # always with the first, which has the usual choices.
             for title, before in kinds[: max(1, most // len(choices))]:
                 traits = overridden_by(before, choice)
                 key = key_of(traits)
@@ -274,8 +278,10 @@ def _pool_of(room: Room) -> str:
     return to_json([room[key] for key in NODE_KEYS])
 
 
-def nodes_unlike(room: Room, usual: Room) -> Room:
-    """Keys of a placeholder set; one that it names counts in place of placeholder.defaults."""
+def nodes_unlike(room: Room, usual: Room) -> SetKeys:
+    """The keys about nodes in which a set differs from the usual set. It takes the others from
+    placeholder.defaults.
+    """
     return {key: room[key] for key in NODE_KEYS if room[key] != usual[key]}
 
 

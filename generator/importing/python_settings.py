@@ -204,8 +204,9 @@ def _keeps_class(method: Function) -> bool:
 
 
 def _is_harmless(line: ast.stmt, given: Collection[str], made: Collection[str]) -> bool:
-    """Whether a method with this statement still has that label. given, made: names of its
-    arguments, and of the labels that KubeSpawner made.
+    """Whether a method with this statement still has the label `component`.
+
+    given, made: names of its arguments, and of the labels that KubeSpawner made.
     """
     match line:
         case ast.Return(value=ast.Name(id=name)):

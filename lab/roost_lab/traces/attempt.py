@@ -10,7 +10,7 @@ class Attempt(NamedTuple):
     number: int
     # Seconds since 1970, UTC; spread within its resolution already.
     moment: float
-    # What it is told apart by for quotas and homes: folded where the provider folds names.
+    # What it is told apart by for quotas and homes: lower-cased where the provider ignores case.
     repository: str
     # What its image is told apart by: repository as typed, and ref or commit.
     image: str

@@ -148,7 +148,7 @@ def run_sweep(
         for end in ends:
             results[end.key] = end.result
             report(end)
-    # A result is that of the first job with its key: each job's gets the job's names.
+    # Jobs with equal keys share the first job's result; here each gets its own names.
     return [
         replace(results[job.key], policy=job.policy.name, setting=dict(job.setting), seed=job.seed)
         for job in jobs

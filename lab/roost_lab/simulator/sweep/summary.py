@@ -103,7 +103,7 @@ class Summary:
         return FigureChange(median(changes), min(changes), max(changes))
 
     def occurring(self) -> list[Measure]:
-        """The measures that aren't zero under every policy, in the first world."""
+        """The measures that are above 0 under some policy, in the first world."""
         return [measure for measure in MEASURES if self._occurs(measure.key)]
 
     def _occurs(self, key: str) -> bool:

@@ -42,15 +42,17 @@ LEAST_SECONDS: Final = 5.0
 LEAST_SHARE: Final = 0.1
 # ... for at most this share more node-hours; ...
 MOST_COST: Final = 0.1
-# ... or where node-hours fall by this share.
+# ... or where node-hours fall by this share, and the p95 rises by so many seconds at most.
 LEAST_CHEAPER: Final = 0.03
+_MOST_SLOWER_SECONDS: Final = 1.0
 # People who come within ten minutes come for the same thing if they are so many ...
 _WAVE_SECONDS: Final = 600
 _LEAST_WAVE: Final = 10
 # ... and so many times as many as usual.
 _TIMES_USUAL: Final = 4
 _MOST_WAVES: Final = 100
-# Launches in order of time, and the minutes since 1970 in which somebody looked; none: all of them.
+# Launches in order of time, and the minutes since 1970 in which somebody looked; empty: every
+# minute was looked at.
 Past = tuple[Sequence[Attempt], Collection[int]]
 
 
@@ -230,7 +232,6 @@ def _answer_of(
 ) -> _Answer:
     """Play as learned, and, if that doesn't pay, as booked. played_set: of placeholders."""
     period = player.period
-    plain = [{**played_set, "learn": None, "windows": []}]
     hub, as_now = _as_now(values, played_set)
     name = played_set["name"]
     bookings = [
@@ -256,7 +257,10 @@ def _answer_of(
     waves = find_waves(period.counted, period.counted_seconds)
     if waves:
         of_waves = [attempt for wave in waves for attempt in wave]
-        booked = {"placeholders": plain, "events": _booked(waves, values["events"])}
+        booked = {
+            "placeholders": [_without_forecast(played_set)],
+            "events": _booked(waves, values["events"]),
+        }
         waves_without = player.play(hub, as_now, of_waves)
         waves_booked = player.play(files, booked, of_waves)
         of_booking = _change(waves_without, waves_booked)
@@ -291,8 +295,13 @@ def _as_now(
     return files, {
         "singleuser": values["singleuser"],
         "prePuller": values["prePuller"],
-        "placeholders": [{**played_set, "learn": None, "windows": []}],
+        "placeholders": [_without_forecast(played_set)],
     }
+
+
+def _without_forecast(played_set: Mapping[str, Any]) -> dict[str, Any]:
+    """The set with its replicas alone at all times: without learning and windows."""
+    return {**played_set, "learn": None, "windows": []}
 
 
 def culling_line(
@@ -372,18 +381,21 @@ def _show(answer: _Answer, period: _Period, assumptions: Assumptions, others: Se
 
 
 def _change(without: Days, with_roost: Days) -> _Change:
-    """What days with Roost are better and dearer by."""
+    """By how much days with Roost are quicker and dearer."""
     p95 = median(without.p95_by_seed)
     hours = median(without.node_hours_by_seed)
     saved = p95 - median(with_roost.p95_by_seed)
     more = median(with_roost.node_hours_by_seed) - hours
     is_quicker = saved >= max(LEAST_SECONDS, LEAST_SHARE * p95) and more <= MOST_COST * hours
-    is_cheaper = more <= -LEAST_CHEAPER * hours and saved >= -1
+    is_cheaper = more <= -LEAST_CHEAPER * hours and saved >= -_MOST_SLOWER_SECONDS
     return _Change(is_quicker or is_cheaper, saved, more, more / hours)
 
 
 def find_waves(attempts: Sequence[Attempt], seconds: float) -> list[list[Attempt]]:
-    """The attempts that came together within so many seconds, the largest waves last."""
+    """The attempts that came together, the largest waves last.
+
+    seconds: how long the whole time of the attempts is.
+    """
     counts = Counter(int(attempt.moment // _WAVE_SECONDS) for attempt in attempts)
     least = max(_LEAST_WAVE, _TIMES_USUAL * len(attempts) / (seconds / _WAVE_SECONDS + 1))
     waves: list[list[Attempt]] = []
