@@ -3,6 +3,19 @@
 Each finds what fits the schema and yet doesn't do what it says. It is not run where a key that it
 reads doesn't fit: `faulty_keys.py` sees to it. Copy `admission.py` for a new one,
 and add it here.
+
+- Who places pods: `admission.py` (what a policy can't do), `webhook.py`, `certificates.py`,
+  `scheduler.py`, `feature_gates.py` (kube-scheduler's), `classes.py` (`podClasses`).
+- Images: `gate.py` (`imageGate`), `puller.py` (how it pulls), `puller_reach.py` (to which nodes),
+  `popular_images.py`; users' images: `moving_tags.py`, `short_names.py`; Roost's own: `image.py`.
+- Room for users: `placeholders.py`, `resources.py` (amounts, and whether placeholders are as large
+  as users), `priorities.py`, `events.py` (bookings), `seating.py`.
+- Other programs: `controllers.py`, `recorder.py`, `monitoring.py` (alerts without metrics).
+- The whole release: `names.py` (and labels), `ports.py` (of the host network), `network_policy.py`,
+  `release_size.py` (of release.json).
+
+`contract.py` says what a check is. `tolerations_and_terms.py` is no check: others ask it about
+profiles.
 """
 
 from __future__ import annotations

@@ -16,15 +16,16 @@ The run:
 
 By subject:
 
-- `hub.py`: scheduler, core pods, priorities
+- `hub.py`: `map_hub` calls the subjects below; scheduler, core pods, priorities
 - `server_starts.py`: what slows or refuses starts: the hub's limits of users, CPU
 - `seating.py`: whether the hub has a token for seating
 - `culling.py`: when the hub ends idle servers
 - `users.py`: what the values get of users: their sizes, nodes (with selectors and node terms:
   `map_user_terms`), placeholders
-- `images.py`: images, profiles, pullers
+- `images.py`: images, which images profiles bring to which nodes, pullers
 - `user_sizes.py`: how large a user is, and which nodes it may use
-- `profile_pools.py`, `lost_overrides.py`: profiles
+- `profile_pools.py`: placeholder sets for the nodes that profiles choose; `lost_overrides.py`: what
+  of profiles isn't carried over
 - `builds.py`: BinderHub
 - `class_match.py`: whether the hub's users are within reach of class `user`
 - `hub_traits.py`: what the hub sets of its spawner beside the chart's keys

@@ -33,6 +33,7 @@ from roost_core.release.bookings import (
     Event,
     Limits,
     ListedStarts,
+    Seated,
     bookable_sets,
     first_start_after,
 )
@@ -243,11 +244,16 @@ def line_of(entry: Mapping[str, Any], event: Event, now: float) -> str:
     calendar = f" ({entry['calendar']})" if entry.get("calendar") else ""
     seated = ""
     if event.seated is not None:
-        listed = [f"group {event.seated.group}"] if event.seated.group else []
-        if event.seated.users:
-            listed.append(f"{len(event.seated.users)} users")
-        seated = f", servers of {' and '.join(listed)} started before"
+        seated = f", servers of {people_of(event.seated)} started before"
     return f"{event.name}: {event.people} people, {when}{often}{image}{seated}{calendar}\n"
+
+
+def people_of(seated: Seated, whose: str = "") -> str:
+    """Whose servers are started before, in words. whose: what is said after the group's name."""
+    listed = [f"group {seated.group}{whose}"] if seated.group else []
+    if seated.users:
+        listed.append(f"{len(seated.users)} users")
+    return " and ".join(listed)
 
 
 def _repeats(entry: Mapping[str, Any], today: date) -> str:

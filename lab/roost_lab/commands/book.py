@@ -28,7 +28,7 @@ from roost_core.release.bookings import (
     hub_limits,
 )
 from roost_core.release.seating_pace import SEATING_START_SECONDS, seating_seconds
-from roost_lab.booking.config_map import Bookings, before_of, line_of, not_checked
+from roost_lab.booking.config_map import Bookings, before_of, line_of, not_checked, people_of
 from roost_lab.booking.entry import (
     checked,
     entry_of,
@@ -100,11 +100,8 @@ def _seated(event: Event, bookings: Bookings) -> str:
     if event.seated is None:
         return ""
     seated = event.seated
-    listed = [f"group {seated.group} of the hub"] if seated.group else []
-    if seated.users:
-        listed.append(f"{len(seated.users)} users")
     profile = f" with profile {seated.profile}" if seated.profile else ""
-    people = " and ".join(listed)
+    people = people_of(seated, " of the hub")
     if not bookings.seats_people:
         why = "the operator sets seating.enabled to true"
         if bookings.has_seating:

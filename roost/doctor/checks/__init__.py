@@ -3,6 +3,23 @@ one causes the next.
 
 Copy `namespace.py` for a new one, and add it here and to the table in docs/doctor.md.
 Nothing is changed: pods and copies of the release's objects are created with dryRun only.
+
+- The cluster: `version.py`, `features.py` (kinds and feature gates), `platform.py` (what a provider
+  needs), `rights.py` (of who runs doctor).
+- The namespace: `namespace.py`, `releases.py` (others of Roost), `security.py` (whether it takes
+  Roost's pods), `requests.py` (quotas and limits, against what classes request).
+- Roost: `objects.py`, `programs.py`, `leaders.py`, `profiles.py` (kube-scheduler's), `network.py`
+  (NetworkPolicies that keep reviews from the webhook), `webhook_connection.py` (the webhook's
+  certificate and pods).
+- Pods: `waiting.py`, `trial_pod.py` (of a user, with dryRun), `running_users.py` (whether they were
+  placed), `priorities.py` (who could be deleted for users).
+- The hub: `shared_nodes.py` (several hubs), `idle_servers.py`, `slow_starts.py`, `switches.py`
+  (what it must not run), `seating.py` (its token).
+- Nodes: `reach.py` (who may use which), `node_versions.py`, `nodes.py` (labels of a pull that
+  doesn't end), `kubelets.py` (reports and deletion of images, disks), `startup_taints.py`.
+- The puller: `puller.py` (whether it runs where users do), `image_volumes.py` (whether runtimes can
+  mount images).
+- Placeholders: `autoscaler.py`, `bookings.py`, `runtime_classes.py`.
 """
 
 from __future__ import annotations
