@@ -30,12 +30,7 @@ def read_folder(path: str) -> Objects:
     files = sorted(
         file for file in folder.rglob("*") if file.suffix in _SUFFIXES and file.is_file()
     )
-    documents: list[tuple[str, dict[str, object]]] = []
-    for file in files:
-        if file.name != KUSTOMIZATION:
-            name = str(file)
-            documents += [(name, document) for document in _documents(read_bytes(name), name)]
-    objects = _objects(documents)
+    objects = _objects(_documents_of(files))
     if not objects and not is_ours(folder):
         raise UsageError(
             f"{path}: holds no manifest (*.yaml, *.yml, *.json). Give a folder of manifests."
@@ -71,6 +66,15 @@ def parse_manifests(data: bytes, name: str) -> Objects | None:
     if not all("apiVersion" in document and "kind" in document for document in documents):
         return None
     return _objects((name, document) for document in documents)
+
+
+def _documents_of(files: Iterable[Path]) -> Iterator[tuple[str, dict[str, object]]]:
+    """Each document with its file's name. A file is read only after all before it are accepted."""
+    for file in files:
+        if file.name != KUSTOMIZATION:
+            name = str(file)
+            for document in _documents(read_bytes(name), name):
+                yield name, document
 
 
 def _objects(documents: Iterable[tuple[str, dict[str, object]]]) -> Objects:

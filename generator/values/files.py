@@ -37,6 +37,26 @@ def read_what_loads(
     Returns the merged values, the faults of files that hold no values, and an error for each file
     that can't be read.
     """
+    loaded, faults, unread = _load_what_loads(files)
+    return merge_values(read_defaults(), loaded, settings), faults, unread
+
+
+def load_files(files: Sequence[str]) -> list[LoadedFile]:
+    """Read files of values without merging them, for a caller that merges them more than once.
+
+    Raises ValuesError with the faults of all files, UsageError for a file that can't be read.
+    """
+    loaded, faults, unread = _load_what_loads(files)
+    if unread:
+        raise unread[0]
+    if faults:
+        raise ValuesError(faults)
+    return loaded
+
+
+def _load_what_loads(
+    files: Sequence[str],
+) -> tuple[list[LoadedFile], list[Fault], list[UsageError]]:
     loaded: list[LoadedFile] = []
     faults: list[Fault] = []
     unread: list[UsageError] = []
@@ -52,7 +72,7 @@ def read_what_loads(
             faults.extend(error.faults)
         except UsageError as error:
             unread.append(error)
-    return merge_values(read_defaults(), loaded, settings), faults, unread
+    return loaded, faults, unread
 
 
 def _fault_of_hub_values(file: LoadedFile, name: str) -> Fault | None:

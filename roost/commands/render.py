@@ -8,22 +8,27 @@ from pathlib import Path
 
 import click
 
-from generator.faults import UsageError
+from generator.faults import Fault, UsageError, sort_faults
 from generator.pipeline import render
 from generator.render.diff import compare, show
 from generator.render.manifests import Manifest
 from generator.render.read_manifests import read_manifests
 from generator.render.summary import summarize
 from generator.render.write_manifests import stream, write_folder
-from generator.values.files import read_values
+from generator.values.files import load_files, read_defaults, read_values
+from generator.values.merge import merge_values
 from roost.commands.options import RenderOptions, values_options
 
 
 def render_and_warn(options: RenderOptions) -> list[Manifest]:
     """Read, check and render the values; warnings go to stderr. Raises GeneratorError."""
     made, warnings = render(read_values(options.files, options.settings), options.release)
-    sys.stderr.write("".join(f"{warning}\n" for warning in warnings))
+    _print_warnings(warnings)
     return made
+
+
+def _print_warnings(warnings: Sequence[Fault]) -> None:
+    sys.stderr.write("".join(f"{warning}\n" for warning in warnings))
 
 
 def _compare_with(made: Sequence[Manifest], path: str) -> int:
@@ -48,11 +53,16 @@ def _render_cluster_part(options: RenderOptions) -> list[Manifest]:
     These are the objects without a namespace, and those rights in the namespace that only the
     cluster's policies narrow.
     """
-    everything = render_and_warn(_with_cluster_resources(options, "true"))
-    without_cluster = _with_cluster_resources(options, "false")
-    values = read_values(without_cluster.files, without_cluster.settings)
-    # These values' warnings would repeat those above.
-    of_namespace, _ = render(values, options.release)
+    # Read once: a pipe gives its bytes only once.
+    files = load_files(options.files)
+    with_cluster, without_cluster = (
+        merge_values(read_defaults(), files, _with_cluster_resources(options, value).settings)
+        for value in ("true", "false")
+    )
+    of_namespace, warnings = render(without_cluster, options.release)
+    everything, more_warnings = render(with_cluster, options.release)
+    # Most warnings are in both lists, some only in one. Each is printed once.
+    _print_warnings(sort_faults([*warnings, *more_warnings]))
     identities = {manifest.identity for manifest in of_namespace}
     return [manifest for manifest in everything if manifest.identity not in identities]
 

@@ -68,6 +68,38 @@ def test_a_warning_is_said_once_when_only_the_cluster_s_objects_are_rendered(
     assert done.err.count("with 0 replicas nothing answers") == 1
 
 
+def test_warnings_of_either_pass_are_said_when_only_the_cluster_s_objects_are_rendered(
+    roost: Runner, values: Path
+) -> None:
+    values.write_text(
+        "webhook: {replicas: 0, certificates: {mode: certManager}}\nrecorder: {enabled: true}\n"
+    )
+    done = roost("render", "-f", values, "--only", "cluster")
+    assert done.code == 0
+    for warning in (
+        "with 0 replicas nothing answers",
+        "let the controllers patch nodes",
+        "the recorder records nothing",
+    ):
+        assert done.err.count(warning) == 1
+    # These are of the namespace's part, and name its setting.
+    assert "--set clusterResources=true" not in done.err
+
+
+def test_the_cluster_s_objects_are_rendered_from_stdin_as_from_a_file(
+    roost: Runner, values: Path
+) -> None:
+    # Stdin gives its text only once. Without these values, the namespace's part is refused.
+    text = "webhook: {certificates: {mode: certManager}}\nrecorder: {enabled: true}\n"
+    values.write_text(text)
+    command = [sys.executable, "-m", "roost", "render", "-f", "-", "--only", "cluster"]
+    done = subprocess.run(command, input=text.encode(), capture_output=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout.decode()) == (
+        0,
+        roost("render", "-f", values, "--only", "cluster").out,
+    )
+
+
 @pytest.mark.parametrize("arguments", rows("commands/wrong-usage"))
 def test_wrong_usage_exits_with_2_and_says_why(arguments: str, roost: Runner) -> None:
     done = roost(*arguments.split())

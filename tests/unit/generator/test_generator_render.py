@@ -320,6 +320,13 @@ def test_manifests_that_are_none_are_an_error(text: str, tmp_path: Path) -> None
         read_folder(str(tmp_path))
 
 
+def test_the_first_file_with_a_fault_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: X\napiVersion: v1\n")
+    (tmp_path / "b.yaml").write_text("a: [\n")
+    with pytest.raises(GeneratorError, match=r"a\.yaml: an object lacks "):
+        read_folder(str(tmp_path))
+
+
 def test_a_folder_without_manifests_is_an_error_unless_roost_wrote_it_so(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(UsageError, match="holds no manifest"):

@@ -43,7 +43,9 @@ def records_of_event(event: EventReading) -> Iterator[Record]:
         # Some controllers leave the uid out. Without it, all their pods would be recorded as one.
         return
     records = list(_records_of_pod_event(event)) if is_about_pod else []
-    if not records and event.controller.startswith(_AUTOSCALERS):
+    # A pull that can't be read is still a pull, whoever reports it.
+    is_pull = is_about_pod and event.reason == "Pulled"
+    if not records and not is_pull and event.controller.startswith(_AUTOSCALERS):
         records.append(_autoscaler_record(event))
     yield from records
 

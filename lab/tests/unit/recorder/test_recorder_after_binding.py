@@ -24,7 +24,7 @@ from roost_lab.recorder.recording.pod_events import KIND_OF_REASON, WaitKind
 from roost_lab.recorder.recording.pod_records import steps_of
 from roost_lab.recorder.recording.reading import read_event, read_pod
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import Phase, PodEventRecord, Record
+from roost_lab.recorder.store.records import AutoscalerRecord, Phase, PodEventRecord, Record
 from roost_lab.report.gather import gather
 from roost_lab.report.sentence import sentence
 
@@ -288,6 +288,16 @@ def test_an_event_of_a_bound_pod_is_kept_with_what_it_is_about(
     (record,) = records
     assert isinstance(record, PodEventRecord)
     assert (record.reason, record.subject, record.tries) == (reason, subject, 4)
+
+
+@pytest.mark.parametrize(("reason", "count"), [("Pulled", 0), ("Nominated", 1)])
+def test_an_autoscalers_event_of_a_pod_is_recorded_unless_it_is_about_a_pull(
+    reason: str, count: int
+) -> None:
+    item = event_object(reason, "Something else", "p", 3)
+    item["reportingController"] = "karpenter"
+    records = list(records_of_event(read_event(item)))
+    assert [type(record) for record in records] == [AutoscalerRecord] * count
 
 
 def test_an_init_containers_times_are_read_from_its_pod() -> None:
