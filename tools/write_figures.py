@@ -100,7 +100,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
 # A part of Roost, or all of it, is told of hubs where a figure changes by so many percent or more.
 TOLD_CHANGE: Final = 5.0
 # In percent: from here on, a change is told as "x3".
-MANY_TIMES: Final = 150.0
+MANY_TIMES: Final = 200.0
 # Sizes of disks, in GB, of which thresholds are told.
 TOLD_DISKS: Final = ("200", "1000")
 # Assumptions in which hubs differ most. `assumptions.py` tells of all.
@@ -368,13 +368,14 @@ def ablation() -> str:
     for row in table.rows:
         hub = row[0] or hub
         part = row[2]
-        changes = [_median_change(row[column]) for column in told]
+        percents = [float(row[column].partition(" %")[0]) for column in told]
+        changes = [_as_change(percent) for percent in percents]
         if part == AGAINST_HUB:
             against_hub.append([hub, *changes])
         elif part == LEARNING:
             # Learning is told from whole terms.
             continue
-        elif any(_is_told(change) for change in changes):
+        elif any(abs(percent) >= TOLD_CHANGE for percent in percents):
             rows = added if part in OPT_IN else without
             rows.append([part, hub, *changes])
     figures = ["cold starts, %", "wait p95, %", "node-hours, %"]
@@ -392,18 +393,12 @@ def ablation() -> str:
     return "\n\n".join([*parts, _source(results)])
 
 
-def _median_change(cell: str) -> str:
-    """The median of "+20.4 % (+5.6 to +27.6)", as "+20". From three times as many on: "x6"."""
-    percent = float(cell.partition(" %")[0])
+def _as_change(percent: float) -> str:
+    """A change in percent as "+20". From three times as many on: "x6"."""
     if percent >= MANY_TIMES:
         return f"x{1 + percent / 100:.0f}"
     rounded = round(percent)
     return f"{rounded:+}" if rounded else "0"
-
-
-def _is_told(change: str) -> bool:
-    """Whether a change in percent is large. "x6", six times as much, is."""
-    return change.startswith("x") or abs(float(change)) >= TOLD_CHANGE
 
 
 def _by_part(rows: Sequence[Sequence[str]]) -> list[list[str]]:

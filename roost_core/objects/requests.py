@@ -243,7 +243,8 @@ def _effective(
     the resize is infeasible, the desired requests don't. statuses: by the container's name.
     """
     desired = _amounts(container.get("resources") or NOTHING, "requests", "resources")
-    state = statuses.get(container.get("name") or "")
+    # Of a pod without statuses, the name isn't looked at: it may be anything.
+    state = statuses.get(container.get("name") or "") if statuses else None
     if state is None or state.get("resources") is None:
         return desired
     effective = {} if is_resize_infeasible else dict(desired)

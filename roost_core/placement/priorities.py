@@ -19,7 +19,7 @@ _FILLERS: Final = (".roost-placeholder", ".roost-puller")
 
 
 def foreign_priority(priority_class: JSONObject) -> int | None:
-    """The value of a PriorityClass, if it isn't Roost's and its pods have a negative priority.
+    """The value of a PriorityClass with a negative priority, if Roost's fillers don't have it.
 
     None: it isn't such a class. Users would pre-empt these pods, though they aren't there for
     it. priority_class: as parsed from JSON.

@@ -65,8 +65,8 @@ def others_on_same_nodes(
     """The other sets that use the same nodes, by what the values say: they have the same node
     selector, required node affinity and tolerations, and ask for the same devices.
 
-    The order of terms and of tolerations doesn't matter. A set with GPUs may select the nodes that
-    have none, but can't use them.
+    The order of terms and of tolerations doesn't matter; the order of expressions in a term does. A
+    set with GPUs may select the nodes that have none, but can't use them.
     """
     nodes = _nodes_used(placeholder_set)
     return tuple(
@@ -80,7 +80,8 @@ def _nodes_used(placeholder_set: PlaceholderSet) -> tuple[object, ...]:
     """What decides which nodes a set uses: equal for sets with the same nodes."""
     rules = placeholder_set.rules
     terms = rules.required_node_terms
-    devices = placeholder_set.requests.keys() - NODE_RESOURCES
+    asked = {name for name, quantity in placeholder_set.requests.items() if str(quantity) != "0"}
+    devices = asked - NODE_RESOURCES
     return (
         rules.node_selector,
         # No term at all isn't the same as an empty list, which matches no node.

@@ -1,4 +1,4 @@
-"""Count two kinds of pods for the metrics: pods that the webhook never saw, and pods that wait."""
+"""Count two kinds of pods for the metrics: pods that no rule changed, and pods that wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webhook.watching.pod_reader import WatchedPod
 class UnplacedAndWaiting:
     """Counts, by class, unplaced pods and pods that wait for Roost's scheduler.
 
-    The webhook never saw an unplaced pod.
+    The webhook never saw an unplaced pod, or its review failed.
     """
 
     def __init__(self, classes: Iterable[str], metrics: WebhookMetrics) -> None:

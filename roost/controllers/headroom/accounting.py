@@ -249,10 +249,10 @@ def _begun(view: PoolView, now: float) -> Accounting:
 
 
 def _least_nodes(before: int | None, view: PoolView) -> int | None:
-    """The pool's least as far as it shows: a node with nothing but the set's placeholders may be
-    theirs alone.
+    """The pool's least as far as it shows: a node that has only placeholders, some of them of sets
+    that learn or of other hubs, may be there for these alone.
     """
-    if view.kept:
+    if view.kept_by_learning:
         return before
     now = len(view.nodes) - len(view.of_others)
     return now if before is None else min(before, now)

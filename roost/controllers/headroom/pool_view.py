@@ -62,6 +62,9 @@ class PoolView:
     empty: frozenset[str]
     # Nodes that only placeholders keep: the set's, and those of hubs and sets that share the nodes.
     kept: frozenset[str]
+    # Those of `kept` that might not be there without learning: some placeholder there is of a set
+    # that learns, or of another hub.
+    kept_by_learning: frozenset[str]
     # Nodes that others keep, such as builds or placeholders of a set with other nodes: no business
     # of this set.
     of_others: frozenset[str]
@@ -75,6 +78,9 @@ class PoolView:
     placeholders_of_neighbours: float = 0.0
     # The same of the release's other sets that learn on these nodes.
     placeholders_of_sets: float = 0.0
+    # The same of the release's other sets that don't learn: they are there anyway. Those that wait
+    # for a node count, too.
+    placeholders_there_anyway: float = 0.0
 
     @property
     def share(self) -> float | None:
@@ -98,6 +104,8 @@ class _NodePods:
     keeps_users: bool = False
     # As `has_users`.
     has_placeholders: bool = False
+    # Those of sets that learn, and of other hubs.
+    has_learned_placeholders: bool = False
     # Others' pods, as builds and placeholders of a set with other nodes; none that each node has.
     has_others: bool = False
 
@@ -118,6 +126,8 @@ class _PoolPods(NamedTuple):
     placeholders_of_neighbours: list[Pod]
     # On nodes: placeholders of the release's other sets that share them and learn.
     placeholders_of_sets: list[Pod]
+    # On nodes or waiting: placeholders of the other sets that share them, and don't learn.
+    placeholders_there_anyway: list[Pod]
 
     def nodes_with(self, *, users: bool, placeholders: bool, others: bool) -> frozenset[str]:
         """Names of nodes whose pods are just these users', placeholders and others."""
@@ -167,6 +177,7 @@ def see_pool(
         for user in users.values()
         if user.waits_since is not None and (not per_node or user.size <= per_node)
     ]
+    kept = pods.nodes_with(users=False, placeholders=True, others=False)
     return PoolView(
         nodes=nodes,
         users=users,
@@ -176,7 +187,10 @@ def see_pool(
         per_node=per_node,
         waiting_since=(*pods.placeholders_wait_since, *users_wait_since),
         empty=pods.nodes_with(users=False, placeholders=False, others=False),
-        kept=pods.nodes_with(users=False, placeholders=True, others=False),
+        kept=kept,
+        kept_by_learning=frozenset(
+            name for name in kept if pods.by_node[name].has_learned_placeholders
+        ),
         of_others=pods.nodes_with(users=False, placeholders=False, others=True),
         roomiest=roomiest,
         placeholders=pods.placeholders,
@@ -187,6 +201,9 @@ def see_pool(
         placeholders_of_sets=sum(
             _size(pod.spec.requests, asked, roomiest) for pod in pods.placeholders_of_sets
         ),
+        placeholders_there_anyway=sum(
+            _size(pod.spec.requests, asked, roomiest) for pod in pods.placeholders_there_anyway
+        ),
     )
 
 
@@ -196,15 +213,18 @@ def seats_of_others(
     others: Sequence[PlaceholderSet],
     view: PoolView,
 ) -> float:
-    """What placeholders of other sets come to in placeholders of the set, as `view` sees it.
+    """What other sets keep without learning, in placeholders of the set, as `view` sees it.
 
-    seats: how many there are of each set, by name.
+    seats: how many each set would keep without learning, by name. They count for sets that learn.
+    Of a set that doesn't, the placeholders that are there count: a quota may have refused others.
     """
     asked = asked_by_placeholder(placeholder_set)
-    return sum(
+    of_learning_sets = sum(
         seats[other.name] * _size(asked_by_placeholder(other).items(), asked, view.roomiest)
         for other in others
+        if other.learn is not None
     )
+    return of_learning_sets + view.placeholders_there_anyway
 
 
 def _pods_of_pool(
@@ -223,6 +243,7 @@ def _pods_of_pool(
     placeholders = 0
     placeholders_of_neighbours: list[Pod] = []
     placeholders_of_sets: list[Pod] = []
+    placeholders_there_anyway: list[Pod] = []
     learns = {other.name: other.learn is not None for other in others}
     waits_here: dict[PodSpec, bool] = {}
     for key, pod in snapshot.pods.items():
@@ -235,14 +256,18 @@ def _pods_of_pool(
             is_hubs = pod.namespace == snapshot.namespace
             is_own = is_hubs and set_name == placeholder_set.name
             is_neighbours = settings.shares_nodes and not is_hubs
-            is_of_pool = is_own or is_neighbours or (is_hubs and set_name in learns)
+            learns_there = learns.get(set_name) if is_hubs else None
+            is_of_pool = is_own or is_neighbours or learns_there is not None
+            if learns_there is False:
+                placeholders_there_anyway.append(pod)
             if on_node is not None:
                 on_node.has_placeholders |= is_of_pool
+                on_node.has_learned_placeholders |= is_of_pool and learns_there is not False
                 on_node.has_others |= not is_of_pool
                 placeholders += is_own
                 if is_neighbours:
                     placeholders_of_neighbours.append(pod)
-                elif learns.get(set_name):
+                elif learns_there:
                     placeholders_of_sets.append(pod)
             elif is_own and pod.unschedulable_since is not None:
                 placeholders_wait_since.append(pod.unschedulable_since)
@@ -277,6 +302,7 @@ def _pods_of_pool(
         placeholders,
         placeholders_of_neighbours,
         placeholders_of_sets,
+        placeholders_there_anyway,
     )
 
 

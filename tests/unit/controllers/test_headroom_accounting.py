@@ -46,6 +46,7 @@ def view(*nodes: Node, **more: Any) -> PoolView:
         "waiting_since": None,
         "empty": frozenset(),
         "kept": frozenset(),
+        "kept_by_learning": more.get("kept", frozenset()),
         "of_others": frozenset(),
         "roomiest": (0, 0),
     }

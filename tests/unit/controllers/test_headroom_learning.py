@@ -1179,3 +1179,47 @@ def test_what_another_set_on_the_same_nodes_keeps_anyway_costs_learning_nothing(
     hub.add("seat", node="m", labels={PLACEHOLDER_SET_LABEL: "small"})
     hub.pass_minutes(60)
     assert _told(hub) == {"small": pytest.approx(1, abs=0.1)}
+
+
+def test_nodes_that_another_set_keeps_anyway_dont_hide_how_few_nodes_the_pool_has() -> None:
+    hub = _of_sets(
+        {"name": "small", "replicas": 0, "resources": SMALL},
+        {"name": "large", "replicas": 5, "resources": LARGE, "learn": None},
+    )
+    # The autoscaler keeps three nodes. The other set fills one of them.
+    for name in ("n", "m", "k"):
+        _with_node(hub, name)
+    for number in range(5):
+        hub.add(f"seat-{number}", labels={PLACEHOLDER_SET_LABEL: "large"})
+    hub.pass_minutes(240)
+    assert _told(hub) == {"small": pytest.approx(0, abs=0.1)}
+
+
+def test_placeholders_that_a_quota_refused_are_no_nodes_that_learning_saved() -> None:
+    hub = _of_sets(
+        {"name": "small", "replicas": 0, "resources": SMALL},
+        {"name": "large", "replicas": 5, "resources": LARGE, "learn": None},
+    )
+    _with_node(hub, "n")
+    _with_users(hub, "n", small=2, large=0)
+    hub.pass_minutes(240)
+    assert _told(hub) == {"small": pytest.approx(0, abs=0.1)}
+
+
+def test_placeholders_of_another_namespace_are_no_part_of_the_release() -> None:
+    hub = _of_sets(
+        {"name": "small", "replicas": 0, "resources": SMALL},
+        {"name": "large", "replicas": 0, "resources": LARGE},
+    )
+    _with_node(hub, "n")
+    _with_users(hub, "n", small=1, large=0)
+    hub.turn()
+    _with_node(hub, "k")
+    hub.add("seat", node="k", labels={PLACEHOLDER_SET_LABEL: "small"})
+    _with_node(hub, "theirs")
+    spec = PodSpec(requests=(("cpu", 500), ("memory", 2**30)))
+    labels = {PLACEHOLDER_SET_LABEL: "large"}
+    hub.pods["theirs"] = Pod("other", "theirs", labels=labels, node_name="theirs", spec=spec)
+    hub.pass_minutes(60)
+    # The release's own sets tell all of the node for a placeholder.
+    assert sum(_told(hub).values()) == pytest.approx(1, abs=0.1)

@@ -58,6 +58,12 @@ def test_requests_too_deep_or_too_large_to_be_remembered_are_read_or_refused() -
         read_requests({"containers": [{"resources": {"requests": {"cpu": 10**30 * 1.5e300}}}]})
 
 
+@pytest.mark.parametrize("name", [["x"], {"a": 1}, 7, None])
+def test_the_name_of_an_unbound_pods_container_may_be_anything(name: object) -> None:
+    spec = {"containers": [{**container(cpu="1"), "name": name}]}
+    assert dict(read_requests(spec)) == {"cpu": 1000}
+
+
 @pytest.mark.parametrize(
     ("conditions", "cpu"), [("[]", 4000), ("[{type: PodResizePending, reason: Infeasible}]", 2000)]
 )

@@ -37,6 +37,7 @@ LARGE = replace(SMALL, name="large", requests={"cpu": "1", "memory": "8Gi"})
         ({"rules": RULES._replace(node_selector=())}, False),
         ({"requests": {"cpu": "1", "nvidia.com/gpu": 1}}, False),
         ({"requests": {}}, True),
+        ({"requests": {"cpu": "1", "nvidia.com/gpu": 0}}, True),
     ],
 )
 def test_sets_use_the_same_nodes_by_their_rules_and_devices(
