@@ -26,11 +26,12 @@ WIDTH: Final = 110
 _HEAD: Final = """# Command line
 
 What `--help` of each command prints, group by group, without its examples; `make generated` writes
-this page. Options that several commands share are printed once. The programs that the chart starts
-have their options in `--help` only. So have the lab's commands, which have
+this page. Options that several commands share are printed once. The programs that the chart starts,
+and `completion`, have their options in `--help` only. So have the lab's commands, which have
 [their own pages](../lab/docs/index.md).
 """
-# Programs that the chart starts with their options, and commands that say all in the list.
+# Programs that the chart starts with their options, commands that say all in the list, and
+# `completion`, whose three lines its own help has.
 _LEFT_OUT: Final = frozenset({"webhook", "controllers", "seating", "help", "version", "completion"})
 
 

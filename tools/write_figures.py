@@ -579,6 +579,7 @@ def gains_sources() -> str:
 def costs() -> str:
     """docs/costs.md: what learning costs a hub of classes of another size, as a sum to do."""
     term = _Term()
+    karpenter = _Term(Autoscaler.KARPENTER)
     large = _Term(results=LARGE_TERMS)
     # Of 30 days, as `prices.monthlyCeiling` counts.
     nodes, month_hours = 12, 720
@@ -587,6 +588,8 @@ def costs() -> str:
     for words, change in (
         ("median", term.change(NONE)),
         ("worst", term.worst_change(NONE)),
+        ("median with Karpenter", karpenter.change(NONE)),
+        ("worst with Karpenter", karpenter.worst_change(NONE)),
         ("ten times as many classes", large.change(NONE)),
     ):
         dollars = float(change.removesuffix(" %")) / 100 * nodes * month_hours * NODE_HOUR
