@@ -60,10 +60,8 @@ class PoolView:
     waiting_since: tuple[float, ...]
     # Nodes with none but DaemonSets' pods.
     empty: frozenset[str]
-    # Nodes that only placeholders keep: the set's, and those of hubs and sets that share the nodes.
-    kept: frozenset[str]
-    # Those of `kept` that might not be there without learning: some placeholder there is of a set
-    # that learns, or of another hub.
+    # Nodes that only placeholders keep, and that might not be there without learning: some
+    # placeholder there is of a set that learns, or of another hub that shares the nodes.
     kept_by_learning: frozenset[str]
     # Nodes that others keep, such as builds or placeholders of a set with other nodes: no business
     # of this set.
@@ -187,7 +185,6 @@ def see_pool(
         per_node=per_node,
         waiting_since=(*pods.placeholders_wait_since, *users_wait_since),
         empty=pods.nodes_with(users=False, placeholders=False, others=False),
-        kept=kept,
         kept_by_learning=frozenset(
             name for name in kept if pods.by_node[name].has_learned_placeholders
         ),
@@ -244,7 +241,9 @@ def _pods_of_pool(
     placeholders_of_neighbours: list[Pod] = []
     placeholders_of_sets: list[Pod] = []
     placeholders_there_anyway: list[Pod] = []
-    learns = {other.name: other.learn is not None for other in others}
+    names = {other.name for other in others}
+    learning = {other.name for other in others if other.learn is not None}
+    not_learning = names - learning
     waits_here: dict[PodSpec, bool] = {}
     for key, pod in snapshot.pods.items():
         on_node = by_node.get(pod.node_name)
@@ -256,18 +255,19 @@ def _pods_of_pool(
             is_hubs = pod.namespace == snapshot.namespace
             is_own = is_hubs and set_name == placeholder_set.name
             is_neighbours = settings.shares_nodes and not is_hubs
-            learns_there = learns.get(set_name) if is_hubs else None
-            is_of_pool = is_own or is_neighbours or learns_there is not None
-            if learns_there is False:
+            is_of_learning_set = is_hubs and set_name in learning
+            is_there_anyway = is_hubs and set_name in not_learning
+            may_be_learned = is_own or is_neighbours or is_of_learning_set
+            if is_there_anyway:
                 placeholders_there_anyway.append(pod)
             if on_node is not None:
-                on_node.has_placeholders |= is_of_pool
-                on_node.has_learned_placeholders |= is_of_pool and learns_there is not False
-                on_node.has_others |= not is_of_pool
+                on_node.has_placeholders |= may_be_learned or is_there_anyway
+                on_node.has_learned_placeholders |= may_be_learned
+                on_node.has_others |= not may_be_learned and not is_there_anyway
                 placeholders += is_own
                 if is_neighbours:
                     placeholders_of_neighbours.append(pod)
-                elif learns_there:
+                elif is_of_learning_set:
                     placeholders_of_sets.append(pod)
             elif is_own and pod.unschedulable_since is not None:
                 placeholders_wait_since.append(pod.unschedulable_since)
@@ -284,7 +284,7 @@ def _pods_of_pool(
             is_here = waits_here[pod.spec]
         if is_user and is_here:
             is_sets = takes_seat(pod, placeholder_set.name)
-            is_of_pool = is_sets or any(takes_seat(pod, name) for name in learns)
+            is_of_pool = is_sets or any(takes_seat(pod, name) for name in names)
         if on_node is not None:
             _add_requests(on_node.by_users if is_user else on_node.by_others, pod.spec)
             on_node.keeps_users |= is_user

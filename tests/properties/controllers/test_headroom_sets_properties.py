@@ -88,7 +88,8 @@ def test_each_node_and_each_person_is_the_pools_for_every_set_and_their_parts_ar
     for view in views:
         assert view.users.keys() | view.neighbours.keys() == users
         assert not view.users.keys() & view.neighbours.keys()
-        assert (view.empty, view.kept, view.of_others) == (first.empty, first.kept, frozenset())
+        assert (view.empty, view.kept_by_learning) == (first.empty, first.kept_by_learning)
+        assert not view.of_others
     assert sum(len(view.users) for view in views) == len(users)
     shares = [view.share for view in views if view.share is not None]
     if any(pod.node_name or "is" in pod.labels for pod in there.values()):

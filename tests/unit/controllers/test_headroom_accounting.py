@@ -45,8 +45,7 @@ def view(*nodes: Node, **more: Any) -> PoolView:
         "per_node": 10,
         "waiting_since": None,
         "empty": frozenset(),
-        "kept": frozenset(),
-        "kept_by_learning": more.get("kept", frozenset()),
+        "kept_by_learning": frozenset(),
         "of_others": frozenset(),
         "roomiest": (0, 0),
     }
@@ -269,7 +268,7 @@ def test_the_pools_least_is_what_was_there_without_nodes_for_placeholders_alone(
     fewer = look(begun, view(*three[:2], of_others=frozenset({"b"})), NOW + 60)
     assert fewer.least_nodes == 1
     assert look(fewer, view(*three), NOW + 120).least_nodes == 1
-    kept = look(begun, view(node("a"), kept=frozenset({"a"})), NOW + 60)
+    kept = look(begun, view(node("a"), kept_by_learning=frozenset({"a"})), NOW + 60)
     assert kept.least_nodes == 3
     # A week begins: it is found anew.
     monday = MINUTE - MINUTE % (7 * 1440) + 4 * 1440

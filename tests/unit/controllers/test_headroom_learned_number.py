@@ -29,7 +29,7 @@ FORECAST = "on {} earlier days, so many more came while a node boots"
 
 def view(room: int = 0, spare: int = 0) -> PoolView:
     none: frozenset[str] = frozenset()
-    return PoolView({}, {}, 0.0, room, spare, 10, (), none, none, none, none, (0, 0))
+    return PoolView({}, {}, 0.0, room, spare, 10, (), none, none, none, (0, 0))
 
 
 def known(

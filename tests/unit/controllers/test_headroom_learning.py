@@ -1103,6 +1103,14 @@ LARGE = {"requests": {"cpu": "200m", "memory": "1Gi"}}
 TEN = {"cpu": 1000, "memory": 2**40, "pods": 110}
 
 
+def _of_two_sizes(**more: Any) -> Hub:
+    """A hub with two sets on the same nodes. more: keys of the set `large`."""
+    return _of_sets(
+        {"name": "small", "replicas": 0, "resources": SMALL},
+        {"name": "large", "replicas": 0, "resources": LARGE, **more},
+    )
+
+
 def _with_node(hub: Hub, name: str) -> None:
     labels = {"pool": "user"}
     hub.nodes[name] = Node(
@@ -1139,10 +1147,7 @@ def _told(hub: Hub) -> dict[str, float]:
 
 
 def test_a_node_with_users_of_two_sets_is_told_once_and_not_as_a_node_of_each() -> None:
-    hub = _of_sets(
-        {"name": "small", "replicas": 0, "resources": SMALL},
-        {"name": "large", "replicas": 0, "resources": LARGE},
-    )
+    hub = _of_two_sizes()
     _with_node(hub, "n")
     _with_users(hub, "n", small=6, large=2)
     hub.turn()
@@ -1164,10 +1169,7 @@ def test_a_node_with_users_of_two_sets_is_told_once_and_not_as_a_node_of_each() 
 
 
 def test_what_another_set_on_the_same_nodes_keeps_anyway_costs_learning_nothing() -> None:
-    hub = _of_sets(
-        {"name": "small", "replicas": 0, "resources": SMALL},
-        {"name": "large", "replicas": 5, "resources": LARGE, "learn": None},
-    )
+    hub = _of_two_sizes(replicas=5, learn=None)
     hub.turn()
     _with_node(hub, "n")
     for number in range(5):
@@ -1182,10 +1184,7 @@ def test_what_another_set_on_the_same_nodes_keeps_anyway_costs_learning_nothing(
 
 
 def test_nodes_that_another_set_keeps_anyway_dont_hide_how_few_nodes_the_pool_has() -> None:
-    hub = _of_sets(
-        {"name": "small", "replicas": 0, "resources": SMALL},
-        {"name": "large", "replicas": 5, "resources": LARGE, "learn": None},
-    )
+    hub = _of_two_sizes(replicas=5, learn=None)
     # The autoscaler keeps three nodes. The other set fills one of them.
     for name in ("n", "m", "k"):
         _with_node(hub, name)
@@ -1196,10 +1195,7 @@ def test_nodes_that_another_set_keeps_anyway_dont_hide_how_few_nodes_the_pool_ha
 
 
 def test_placeholders_that_a_quota_refused_are_no_nodes_that_learning_saved() -> None:
-    hub = _of_sets(
-        {"name": "small", "replicas": 0, "resources": SMALL},
-        {"name": "large", "replicas": 5, "resources": LARGE, "learn": None},
-    )
+    hub = _of_two_sizes(replicas=5, learn=None)
     _with_node(hub, "n")
     _with_users(hub, "n", small=2, large=0)
     hub.pass_minutes(240)
@@ -1207,10 +1203,7 @@ def test_placeholders_that_a_quota_refused_are_no_nodes_that_learning_saved() ->
 
 
 def test_placeholders_of_another_namespace_are_no_part_of_the_release() -> None:
-    hub = _of_sets(
-        {"name": "small", "replicas": 0, "resources": SMALL},
-        {"name": "large", "replicas": 0, "resources": LARGE},
-    )
+    hub = _of_two_sizes()
     _with_node(hub, "n")
     _with_users(hub, "n", small=1, large=0)
     hub.turn()

@@ -64,8 +64,8 @@ def see(nodes: list[Node], *pods: Pod, last: PoolView | None = None, **more: Any
     [
         ([], "empty"),
         (["agent"], "empty"),
-        (["default"], "kept"),
-        (["default", "agent"], "kept"),
+        (["default"], "kept_by_learning"),
+        (["default", "agent"], "kept_by_learning"),
         (["another"], "of_others"),
         (["build"], "of_others"),
         (["build", "agent"], "of_others"),
@@ -83,7 +83,9 @@ def test_a_node_is_nobodys_the_placeholders_or_others_by_the_pods_that_keep_it(
 ) -> None:
     pods = [pod(kind, "n", kind) for kind in kinds]
     seen = see([node("n")], *pods)
-    found = {name for name in ("empty", "kept", "of_others") if "n" in getattr(seen, name)}
+    found = {
+        name for name in ("empty", "kept_by_learning", "of_others") if "n" in getattr(seen, name)
+    }
     assert found == ({is_whose} if is_whose else set())
 
 
@@ -134,7 +136,7 @@ def test_of_hubs_that_share_nodes_users_and_placeholders_keep_them_and_take_shar
     }
     assert (seen.level, seen.placeholders) == (0, 0)
     assert seen.placeholders_of_neighbours == pytest.approx(3)
-    assert not seen.empty | seen.kept | seen.of_others
+    assert not seen.empty | seen.kept_by_learning | seen.of_others
     # An empty node has room for ten, and this one, beside their user, for eight.
     assert (seen.per_node, seen.room, seen.spare) == (10, 8, 0)
     # Theirs: 2 + 1 + 3; ours: a user of 1 and a placeholder.
@@ -142,7 +144,7 @@ def test_of_hubs_that_share_nodes_users_and_placeholders_keep_them_and_take_shar
     assert seen.share == pytest.approx(2 / 8)
     assert see_shared().share is None
     # A node that only their placeholders keep is one that placeholders keep.
-    assert see_shared(seat).kept == {"n"}
+    assert see_shared(seat).kept_by_learning == {"n"}
     assert see_shared(of_another_hub("build", "n", "build")).of_others == {"n"}
 
 
@@ -162,7 +164,7 @@ def test_of_a_hub_that_shares_no_nodes_neither_users_nor_placeholders_count() ->
     for pods in (theirs[:1], theirs):
         seen = see([node("n")], *pods)
         assert seen.of_others == {"n"}
-        assert not seen.kept
+        assert not seen.kept_by_learning
         assert seen.placeholders == 0
         assert (seen.neighbours, seen.placeholders_of_neighbours, seen.share) == ({}, 0, None)
 
